@@ -1,5 +1,6 @@
 """The command as a whole: help, version, usage errors and internal errors."""
 
+import gc
 import re
 import subprocess
 import sys
@@ -15,7 +16,9 @@ from packaging.requirements import Requirement
 from tests.support.programs.cluster_files import TRAINING, as_list
 from tests.support.programs.command import Run
 from webhook.cli.inputs import session
-from webhook.cli.root import COMMANDS, PACKAGES, LazyGroup, root
+from webhook.cli.output.terminal import OutputError
+from webhook.cli.root import COMMANDS, PACKAGES, LazyGroup, _print_completions, root
+from webhook.documents.field import InvalidInput, required
 
 
 def commands() -> list[str]:
@@ -128,3 +131,55 @@ def test_commands_are_completed_by_their_beginning_with_their_texts() -> None:
     names = ("reclaim", "replay", "report")
     assert [(each.value, each.help) for each in found] == [(name, COMMANDS[name]) for name in names]
     assert [each.value for each in root.shell_complete(click.Context(root), "--ver")] == ["--version"]
+
+
+@pytest.mark.parametrize("is_enabled", [True, False], ids=["a command", "an unknown command"])
+def test_garbage_is_collected_after_a_command_was_imported(is_enabled: bool) -> None:
+    assert (LazyGroup().get_command(click.Context(root), "version" if is_enabled else "none") is not None) is is_enabled
+
+    assert gc.isenabled()
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        # With these, output that is not written yet is discarded.
+        (KeyboardInterrupt(), 130, "Interrupted.\n"),
+        (click.Abort(), 130, "Interrupted.\n"),
+        (click.ClickException("a: Error: b"), 1, "Error: a: Error: b\n"),
+        (InvalidInput([required("a", "x"), required("b", "y")]), 2, "Error: a: Required value: x\nError: b: "),
+        (OutputError("full"), 1, "Error: standard output cannot be written: full\n"),
+    ],
+    ids=[
+        "Ctrl-C",
+        "abort",
+        "usage",
+        "input",
+        "output",
+    ],
+)
+def test_each_error_has_its_code_and_its_line(
+    run: Run, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, text: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    discarded: list[int] = []
+    monkeypatch.setattr("webhook.cli.root.discard_output", lambda: discarded.append(1))
+    monkeypatch.setattr(root, "invoke", fail)
+    outcome = run("version")
+
+    assert outcome.code == code
+    assert outcome.errors.lstrip("\n").startswith(text)
+    assert discarded == [1] * isinstance(error, (KeyboardInterrupt, click.Abort, OutputError))
+
+
+@pytest.mark.parametrize(("arguments", "wanted"), [([], "check\t"), (["ver"], "version\t"), (["none"], ":4")])
+def test_kubectl_completes_the_last_argument_also_if_there_is_none(
+    arguments: list[str], wanted: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _print_completions(arguments)
+
+    out = capsys.readouterr().out
+    assert wanted in out
+    assert out.endswith(":4\n")

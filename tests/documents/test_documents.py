@@ -359,6 +359,20 @@ def test_the_version_of_the_server_is_a_document_after_the_items(kind: str) -> N
     text = f"kind: {kind}\nserverVersion: {{gitVersion: v1.35.0}}\nitems: [{{kind: Node}}]\n"
 
     assert contents(text) == [{"kind": "Node"}, {"serverVersion": {"gitVersion": "v1.35.0"}}]
+    empty = text.replace("{kind: Node}", "")
+    assert [each.get("kind") for each in contents(empty)] == ([None] if kind == "List" else ["NodeList", None])
+
+
+@pytest.mark.parametrize(("characters", "is_rejected"), [(2**20, True), (2**20 + 1, False)])
+def test_keys_given_twice_are_looked_for_in_json_of_up_to_a_mebibyte(characters: int, *, is_rejected: bool) -> None:
+    text = '{"a": 1, "a": 2}'
+    text += " " * (characters - len(text))
+
+    if is_rejected:
+        with pytest.raises(InvalidInput, match="duplicate key 'a'"):
+            parse(text, "f.json")
+    else:
+        assert contents(text) == [{"a": 2}]
 
 
 def test_aliases_of_more_than_two_documents_are_counted_together() -> None:

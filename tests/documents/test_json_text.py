@@ -63,6 +63,20 @@ def test_a_list_of_a_program_is_read_in_blocks(layout: dict[str, Any]) -> None:
     assert _read(text) == parse(text, "f")
 
 
+@pytest.mark.parametrize(("parts", "is_cut"), [(0, True), (1, True), (7, True), (8, False)])
+def test_a_list_is_cut_before_an_item_though_some_of_its_parts_begin_as_items(
+    monkeypatch: pytest.MonkeyPatch, parts: int, *, is_cut: bool
+) -> None:
+    """Each block ends with an item, whose parts look like items."""
+    items = [{"kind": "Pod", "number": number, "parts": [{"kind": "part"}] * parts} for number in range(100, 140)]
+    text = orjson.dumps({"kind": "List", "items": items})
+    item_bytes = len(orjson.dumps(items[0])) + 1
+    monkeypatch.setattr(json_list, "_BLOCK_BYTES", item_bytes)
+    monkeypatch.setattr(json_list, "_MOST_BYTES", 4 * item_bytes)
+
+    assert _read(text) == (parse(text, "f") if is_cut else None)
+
+
 @pytest.mark.parametrize(
     "text",
     [

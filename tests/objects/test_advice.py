@@ -1,5 +1,7 @@
 """The advice on the placement of all replicas of an object."""
 
+from itertools import permutations
+
 import pytest
 
 from tests.objects.advised import (
@@ -201,6 +203,18 @@ def test_a_suggestion_for_one_role_leaves_room_for_the_roles_before_it(replicas:
     assert bool(suggestions_for(content, h20_node("n1"))) is is_suggested
 
 
+@pytest.mark.parametrize(("product", "is_suggested"), [("NVIDIA-H20", True), ("NVIDIA-H2O", False)])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_nothing_is_suggested_for_one_role_while_another_one_fits_nowhere(
+    product: str, *, is_suggested: bool, is_first: bool
+) -> None:
+    roles = [(template(4, gpu_product="NVIDIA-H2O"), 1), (template(4, gpu_product=product), 1)]
+
+    found = suggestions_for(ray(*roles if is_first else reversed(roles)), h20_node("n1"), h20_node("n2"))
+
+    assert found == ([SET_H20] if is_suggested else [])
+
+
 def test_replicas_that_fit_as_they_are_take_no_room_from_those_of_a_suggestion() -> None:
     """Of the first role, one replica fits, and two with 6 cards besides the second role."""
     nodes = [gpu_node("n1"), *(gpu_node(name, make_pod(f"on-{name}").gpu(2)) for name in ("n2", "n3"))]
@@ -249,6 +263,34 @@ def test_pods_are_announced_as_refused_only_if_the_first_one_is(hosts: tuple[str
     assert ("placement check: such pods are refused: placement-check is deny" in warnings) is is_refused
 
 
+@pytest.mark.parametrize("modes", [("warn", "deny"), ("deny", "warn")])
+@pytest.mark.parametrize("never_fits", [0, 1])
+def test_pods_are_announced_as_refused_by_the_mode_of_their_own_role(modes: tuple[str, str], never_fits: int) -> None:
+    roles = [(template(64 if each == never_fits else 1, placement_check=mode), 1) for each, mode in enumerate(modes)]
+
+    warnings = warnings_of(admitted(ray(*roles), TWO_NODES))
+
+    assert f"; the first g{never_fits}: " in " ".join(warnings)
+    is_refused = "placement check: such pods are refused: placement-check is deny" in warnings
+    assert is_refused is (modes[never_fits] == "deny")
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_role_whose_pods_are_not_known_is_reported_with_the_counts_of_one_that_fits(is_first: bool) -> None:
+    """The view has no claims. Without another role, nothing is known, so there is no warning."""
+    unknown = template(1)
+    unknown["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    roles = [(unknown, 1), (template(1), 2)]
+
+    alone = admitted(ray(roles[0]), TWO_NODES, ONE_SCHEDULER)
+    both = admitted(ray(*roles if is_first else reversed(roles)), TWO_NODES, ONE_SCHEDULER)
+
+    assert warnings_of(alone) == ()
+    counts = "g0 0 of 1, g1 2 of 2" if is_first else "g0 2 of 2, g1 0 of 1"
+    (warning,) = warnings_of(both)
+    assert warning.startswith(f"placement check: Unknown: at least {counts} replicas fit now; the first g")
+
+
 @pytest.mark.parametrize(
     ("cards", "wanted"),
     [
@@ -270,19 +312,47 @@ def test_verdict_that_is_not_known_is_told_if_pods_would_otherwise_be_refused(
     assert tuple(each.partition("2 Insufficient")[0] for each in warnings) == wanted
 
 
-def test_of_replicas_that_fit_nowhere_and_those_that_are_not_known_the_first_is_reported() -> None:
-    job = JOB_SET.object(template(4))
-    (waits,) = job["spec"]["replicatedJobs"]
-    (unknown,) = JOB_SET.object(make_pod("").gpu(1).annotate(TYPE, "training").scheduler("slurm").template())["spec"][
-        "replicatedJobs"
-    ]
-    for order in ([waits, unknown], [unknown, waits]):
-        job["spec"]["replicatedJobs"] = [
-            each | {"name": f"role-{number}", "replicas": 5 if each is waits else 1}
-            for number, each in enumerate(order)
-        ]
-        first, *_ = [each for each in warnings_of(admitted(job, TWO_NODES)) if each.startswith("placement check")]
-        assert first.startswith("placement check: Waiting: ")
+# The cards of a pod and its number in a role that ends with this verdict, on two nodes with 8 cards each.
+ROLES = {
+    "Infeasible": (template(64), 1),
+    "Waiting": (template(8), 3),
+    # The rules of this scheduler are not known, and with deny its pods are not refused.
+    "Unknown": (
+        make_pod("").gpu(64).annotate(TYPE, "training").scheduler("slurm").label("app", APP["app"]).template(),
+        1,
+    ),
+    "Feasible": (template(1), 1),
+}
+
+
+@pytest.mark.parametrize(
+    "verdicts",
+    [each for number in (2, 3) for each in permutations(ROLES, number) if "Feasible" not in each[1:]],
+    ids="-".join,
+)
+def test_the_role_with_the_worst_verdict_is_reported_in_any_order_of_the_roles(verdicts: tuple[str, ...]) -> None:
+    policy = policy_with(
+        workloadTypes={"training": {"nodeUsage": {"allow": ["training"]}}}, placementCheck={"mode": "deny"}
+    )
+
+    found = warnings_of(admitted(ray(*(ROLES[each] for each in verdicts)), TWO_NODES, policy))
+
+    worst = min(verdicts, key=[*ROLES].index)
+    first = next(each for each in found if each.startswith("placement check: "))
+    assert first.startswith(f"placement check: {worst}: ")
+    which = "next" if worst == "Waiting" else "first"
+    assert f"; the {which} g{verdicts.index(worst)}: " in first
+
+
+@pytest.mark.parametrize("worst", ["Infeasible", "Waiting", "Unknown"])
+def test_of_roles_with_equal_verdicts_the_first_is_reported(worst: str) -> None:
+    policy = policy_with(
+        workloadTypes={"training": {"nodeUsage": {"allow": ["training"]}}}, placementCheck={"mode": "deny"}
+    )
+
+    found = warnings_of(admitted(ray(*(ROLES[each] for each in ("Feasible", worst, worst))), TWO_NODES, policy))
+
+    assert any(" g1: 0/2 nodes are " in each for each in found)
 
 
 def test_claims_of_more_replicas_than_are_placed_are_not_made() -> None:

@@ -29,6 +29,7 @@ from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.verdict import Advised
 from webhook.backends.references import GangRequest, Within
 from webhook.cluster.cluster_file import snapshot_from_documents
+from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
 from webhook.kube.deadline import never
@@ -218,6 +219,46 @@ def test_job_that_kueue_admits_starts_whole_only_if_kueue_looks_at_nodes(
     assert any("two such jobs can deadlock" in each for each in found) is not starts_whole
 
 
+@pytest.mark.parametrize(
+    ("is_queued", "timeout", "end"),
+    [
+        (False, "", "and two such jobs can deadlock"),
+        (False, "5m", "and two such jobs can deadlock"),
+        (True, "", "and two such jobs can deadlock"),
+        (True, "5m", "until Kueue evicts them after 5m (waitForPodsReady)"),
+    ],
+)
+def test_only_a_job_that_kueue_admits_ends_after_the_time_that_kueue_waits(
+    is_queued: bool, timeout: str, end: str
+) -> None:
+    cluster = view(cards=8, free=4)
+    evidence = SchedulerEvidence(frozenset({"kueue.x-k8s.io"}), "", timeout)
+    cluster = replace(cluster, snapshot=replace(cluster.snapshot, scheduler_evidence=evidence))
+    content = queued(job(TF_JOB, 8)) if is_queued else job(TF_JOB, 8)
+
+    assert warnings(advised(content, cluster))[-1] == PARTIAL.format(4, 8).replace(
+        "and two such jobs can deadlock", end
+    )
+
+
+@pytest.mark.parametrize("annotations", [{}, {"gang_size": "4"}, {"gang_size": "4", "gang": "g"}], ids="-".join)
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_job_whose_own_annotation_keeps_it_in_a_domain_is_unknown_with_and_without_a_gang(
+    annotations: dict[str, str], is_kept: bool
+) -> None:
+    """The policy requests no domain, and the topology of the annotation is not counted."""
+    content = queued(job(JOB, 4, **annotations))
+    if is_kept:
+        own = content["spec"]["template"]["metadata"]["annotations"]
+        own["kueue.x-k8s.io/podset-required-topology"] = "rack"
+
+    placement = advised(content, view(cards=8, free=4)).placement
+
+    assert placement is not None
+    assert placement.verdict == ("Unknown" if is_kept else "Feasible")
+    assert ("podset-required-topology" in placement.message) is is_kept
+
+
 GPU = "nvidia.com/gpu"
 
 
@@ -281,6 +322,24 @@ def test_quota_is_for_each_pod_of_a_job_without_pods(pods: int, demand: str) -> 
     found = about_queues(queued(job(JOB, pods)), KUBE_SCHEDULER, *objects)
 
     assert found == [f"Kueue: the quota of ClusterQueue cards can never hold {demand} of 0"]
+
+
+@pytest.mark.parametrize(
+    ("of_job", "of_pods", "full"),
+    [("", "", ""), ("", "b", "b"), ("a", "", "a"), ("a", "b", "a"), ("b", "a", "b")],
+)
+def test_queue_of_the_pods_counts_unless_the_job_has_one(of_job: str, of_pods: str, full: str) -> None:
+    content = job(JOB, 4, queue=of_pods) if of_pods else job(JOB, 4)
+    if of_job:
+        queued(content, of_job)
+    objects = [local_queue(name, name, namespace="team-a") for name in "ab"]
+    objects += [cluster_queue(name, {"spot": {GPU: "0"}}) for name in "ab"]
+
+    found = about_queues(content, KUEUE, *objects)
+
+    assert [each.partition(" can never")[0] for each in found] == (
+        [f"Kueue: the quota of ClusterQueue {full}"] if full else []
+    )
 
 
 def test_queue_of_a_job_that_kueue_admits_is_that_of_the_job() -> None:
@@ -1006,6 +1065,32 @@ def test_of_several_sizes_of_a_gang_the_largest_counts(sizes: tuple[int, int]) -
 
     assert whole is not None
     assert (whole.name, whole.size, whole.starts_whole) == ("g4", 4, True)
+
+
+IN_RACK = Within("rack")
+
+
+@pytest.mark.parametrize(
+    ("pods", "within", "found"),
+    [
+        ((2, 2), (None, IN_RACK), "rack"),
+        ((2, 2), (IN_RACK, None), "rack"),
+        ((2, 0), (None, IN_RACK), None),
+        ((0, 2), (IN_RACK, None), None),
+        ((0, 2), (IN_RACK, IN_RACK), "rack"),
+        ((0, 2), (None, IN_RACK), "rack"),
+    ],
+)
+def test_domain_of_a_template_without_pods_is_none_of_the_object(
+    pods: tuple[int, int], within: tuple[Within | None, Within | None], found: str | None
+) -> None:
+    kind, templates = KUBE_SCHEDULER.kinds["kubeflow.org", "TFJob"], zip(within, pods, strict=True)
+    sets = [TemplateGang(None, False, each, number) for each, number in templates]
+    policy = OF_BACKEND["kueue"]
+
+    gang = gang_of_object(in_queue(job(TF_JOB, 4)), kind, sets, "default-scheduler", policy, Snapshot.of(()))
+
+    assert (gang and gang.within and gang.within.key) == found
 
 
 @pytest.mark.parametrize("wholes", [(True, False), (False, True), (True, True)])

@@ -1,9 +1,12 @@
 """Objects of hostile users: the work has bounds, however many replicas and templates an object has."""
 
+import asyncio
+import time
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +15,7 @@ from tests.support.admission import DOMAIN, TYPE, make_request, policy_with
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.objects.workloads import SAMPLES, Object, Sample
 from tests.support.random.random_json import replace_somewhere
-from tests.support.servers.server import Clock
+from tests.support.servers.server import Clock, World, arrival, review_bytes
 from tests.support.work import calls_of
 from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.injection import Bypassed, Denied
@@ -27,6 +30,8 @@ from webhook.objects import advice
 from webhook.objects.admission import admit_request
 from webhook.objects.workload import MOST_TEMPLATES
 from webhook.placement.replicas.replicas import MOST_REPLICAS
+from webhook.serving.clock import rfc3339_now
+from webhook.serving.scheduling.dispatcher import SMALL_BYTES
 from webhook.serving.work_budget import TimeSliceEndedError, WorkBudget
 
 DEPLOYMENT, VOLCANO, WORKFLOW, RAY = (
@@ -95,6 +100,23 @@ def test_counts_of_roles_are_the_least_once_one_role_is_not_checked_to_its_end(m
     (warning,) = verdict.warnings
     assert warning == (
         f"placement check: at least head 1 of 1, gpu {most_replicas - 1} of 1000000 replicas fit now; "
+        "the others were not checked"
+    )
+
+
+def test_all_roles_of_an_object_share_the_most_replicas_that_are_placed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the limit, one pod of each further role is placed."""
+    monkeypatch.setattr(advice, "MOST_REPLICAS", 4)
+    spec = RAY.spec(template(), 1)
+    spec["headGroupSpec"]["template"] = template()
+    (group,) = spec["workerGroupSpecs"]
+    group.pop("maxReplicas", None)
+    spec["workerGroupSpecs"] = [group | {"groupName": f"g{each}", "replicas": each} for each in (2, 5, 3)]
+    verdict = admitted(RAY.object(template()) | {"spec": spec}, LARGE)
+
+    (warning,) = verdict.warnings
+    assert warning == (
+        "placement check: at least head 1 of 1, g2 2 of 2, g5 1 of 5, g3 1 of 3 replicas fit now; "
         "the others were not checked"
     )
 
@@ -254,3 +276,25 @@ def test_an_object_with_metadata_of_a_wrong_type_is_bypassed_where_they_are_read
         holder["metadata"] = value if part == "metadata" else {"name": "web", part: value}
         is_evaluated = not path and (part == "labels" or value is None)
         assert isinstance(admitted(content, SMALL), Advised if is_evaluated else Bypassed)
+
+
+@pytest.mark.slow
+def test_an_object_with_a_million_replicas_is_left_to_the_worker() -> None:
+    """The pods of others do not wait for it."""
+    kind = {"group": "apps", "version": "v1", "kind": "Deployment"}
+    body = review_bytes(DEPLOYMENT.object(template(), replicas=1_000_000), kind=kind, resource=kind)
+    world = World(cluster=LARGE, clock=time.monotonic)
+
+    async def story() -> bytes:
+        dispatcher = world.dispatcher()
+        answer = asyncio.ensure_future(dispatcher.answer(body, arrival(rfc3339_now())))
+        await asyncio.sleep(0)
+        assert dispatcher.waiting == 1
+        found = await answer
+        dispatcher.close()
+        return found.body
+
+    assert len(body) < SMALL_BYTES
+    warnings = orjson.loads(asyncio.run(story()))["response"]["warnings"]
+    assert warnings[0].startswith(("placement check: Unknown: at least ", "placement check: at least 1000 of 1000000"))
+    assert [record.kind for record in world.records] == ["Deployment"]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.admission import TYPE, make_request, policy_with
+from tests.support.admission import DOMAIN, PRODUCT, TYPE, make_request, policy_with
 from tests.support.objects.workload_objects import TEMPLATE, jobset, workload
 from webhook.admission.injection import Denied
 from webhook.objects.admission import admit_request
@@ -122,6 +122,24 @@ def test_values_in_overrides_and_patches_of_a_train_job_are_checked() -> None:
     assert of_patch.startswith(f"{in_patch}.{expected}")
 
 
+@pytest.mark.parametrize(
+    ("annotations", "wrong"),
+    [
+        ({"gpu-memory": "much"}, ["gpu-memory"]),
+        ({"gpu-count": "many", "gpu-product": "NVIDIA-H20"}, ["gpu-count"]),
+        ({"placement-check": "maybe", "bin-packing": "perhaps"}, ["bin-packing", "placement-check"]),
+        ({"bin-packing": "true"}, []),
+    ],
+)
+def test_each_value_in_an_override_is_checked(annotations: dict[str, str], wrong: list[str]) -> None:
+    template = {"metadata": {"annotations": {f"{DOMAIN}/{key}": value for key, value in annotations.items()}}}
+
+    found = warnings_of(train_job(podTemplateOverrides=[{}, template]))
+
+    paths = [each.partition(": ")[0] for each in found if " value: " in each]
+    assert sorted(paths) == [f"spec.podTemplateOverrides[1].metadata.annotations[{DOMAIN}/{key}]" for key in wrong]
+
+
 def test_an_override_of_a_train_job_has_an_effect() -> None:
     right = {"metadata": ANNOTATED}
 
@@ -129,10 +147,37 @@ def test_an_override_of_a_train_job_has_an_effect() -> None:
     assert warnings_of(train_job(**patched_by(right))) == ()
 
 
+@pytest.mark.parametrize("passed", [(), (TYPE,), (PRODUCT,), (PRODUCT, TYPE)], ids=lambda each: f"{len(each)} passed")
+@pytest.mark.parametrize("is_patch", [True, False])
+def test_a_key_on_the_object_itself_is_warned_of_unless_it_passes_the_same_one_on(
+    passed: tuple[str, ...], *, is_patch: bool
+) -> None:
+    values = {TYPE: "training", PRODUCT: "NVIDIA-H20"}
+    template = {"metadata": {"annotations": {key: values[key] for key in passed}}}
+    content = train_job(**(patched_by(template) if is_patch else {"podTemplateOverrides": [template]}))
+    content["metadata"] = {**content["metadata"], "annotations": values}
+
+    found = [each for each in warnings_of(content) if "on the TrainJob itself" in each]
+
+    left = [key for key in (TYPE, PRODUCT) if key not in passed]
+    verb = "have" if len(left) > 1 else "has"
+    assert [each.partition(" no effect ")[0] for each in found] == ([f"{', '.join(left)} {verb}"] if left else [])
+
+
 def test_an_annotation_on_the_job_of_a_patch_is_warned_of() -> None:
     (warning,) = warnings_of(train_job(**patched_by({"spec": {}}, metadata=ANNOTATED)))
 
     assert f"{OF_JOB}.metadata.annotations: its pods read " in warning
+
+
+@pytest.mark.parametrize("patches", [None, [], [{}], [{"trainingRuntimeSpec": {}}]])
+def test_annotations_above_patches_that_do_not_reach_the_pods_are_warned_of(patches: list[Object] | None) -> None:
+    """The innermost part of the path to the pods that exists, and each part above it, can have annotations."""
+    spec = {"metadata": ANNOTATED} | ({} if patches is None else {"runtimePatches": patches})
+
+    (warning,) = warnings_of(train_job(**spec))
+
+    assert warning.startswith(f"{TYPE} has no effect at spec.metadata.annotations: ")
 
 
 def test_annotations_above_the_jobs_of_a_patch_are_warned_of() -> None:

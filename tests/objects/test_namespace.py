@@ -83,6 +83,31 @@ def test_a_type_that_the_namespace_may_not_use_is_denied() -> None:
     assert 'namespace "team-a" may not ask for workload type "training"' in verdict.denial.message
 
 
+@pytest.mark.parametrize("annotation", [{}, {f"{DOMAIN}/gpu-memory": "80 GB"}, {f"{DOMAIN}/gpu-count": "0"}])
+@pytest.mark.parametrize("product", [{}, {PRODUCT: "NVIDIA-H20"}])
+def test_a_denial_is_invalid_if_any_of_its_new_errors_is(annotation: dict[str, str], product: dict[str, str]) -> None:
+    """The stored object has the errors of neither, of one, or of both."""
+    restricted = policy_with(allowedProducts={"NVIDIA-H20": ["team-b"]})
+    stored: tuple[dict[str, str], ...] = ({}, annotation, product, annotation | product)
+    for old in stored:
+        verdict = admitted(annotation | product, restricted, old=old)
+        is_invalid, is_forbidden = (not each.items() <= old.items() for each in (annotation, product))
+
+        codes = [verdict.denial.code] if isinstance(verdict, Denied) else []
+        assert codes == ([422] if is_invalid else [403] if is_forbidden else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace", "is_denied"), [("team-a", "", True), ("", "team-a", True), ("team-b", "team-a", False)]
+)
+def test_limits_are_those_of_the_namespace_by_its_name(name: str, namespace: str, *, is_denied: bool) -> None:
+    restricted = policy_with(allowedProducts={"NVIDIA-H20": ["team-b"]})
+
+    verdict = admitted({PRODUCT: "NVIDIA-H20"}, restricted, name=name, namespace=namespace)
+
+    assert isinstance(verdict, Denied) is is_denied
+
+
 def test_a_policy_can_turn_the_denial_into_warnings() -> None:
     verdict = admitted({TYPE: "trainning"}, policy_with(invalidAnnotations="warn"))
 

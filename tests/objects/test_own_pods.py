@@ -22,7 +22,7 @@ from tests.support.objects.batch_objects import workload
 from tests.support.objects.builders import make_pod
 from tests.support.objects.workloads import APP, Object
 from webhook.kube.deadline import never
-from webhook.objects.own_pods import without_own_pods, without_own_waiting, without_pod
+from webhook.objects.own_pods import keeps_all_pods, without_own_pods, without_own_waiting, without_pod
 
 
 def test_pods_of_an_object_do_not_wait_before_the_pods_of_its_update() -> None:
@@ -148,6 +148,37 @@ KEEPS_ALL = (
     "placement check: maxUnavailable is 0: a new pod starts before an old one ends; "
     "with spec.strategy.rollingUpdate.maxUnavailable: 1 an old one ends first"
 )
+
+
+@pytest.mark.parametrize(
+    ("strategy", "replicas", "keeps"),
+    [
+        (None, 3, True),
+        (None, 4, False),
+        ({}, 3, True),
+        ({"type": "RollingUpdate"}, 3, True),
+        ({"type": "RollingUpdate", "rollingUpdate": None}, 4, False),
+        ({"type": "Recreate"}, 3, False),
+        ({"rollingUpdate": {"maxUnavailable": 0}}, None, True),
+        ({"rollingUpdate": {"maxUnavailable": "99%"}}, None, True),
+        ({"rollingUpdate": {"maxUnavailable": "100%"}}, None, False),
+        ({"rollingUpdate": {"maxUnavailable": "33%"}}, 3, True),
+        ({"rollingUpdate": {"maxUnavailable": "34%"}}, 3, False),
+        ({"rollingUpdate": {"maxUnavailable": "9%"}}, 11, True),
+        ({"rollingUpdate": {"maxUnavailable": 0, "maxSurge": "1%"}}, 1, True),
+        ({"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 0}}, 1, False),
+        ({"rollingUpdate": {"maxUnavailable": "0%", "maxSurge": 1}}, 9, True),
+    ],
+)
+def test_a_deployment_keeps_all_pods_if_no_whole_pod_may_be_unavailable(
+    strategy: Object | None, replicas: int | None, keeps: bool
+) -> None:
+    """The numbers of unavailable pods are rounded down and default to 25 %, those of further pods rounded up."""
+    spec = {"strategy": strategy, "replicas": replicas}
+    content = {"spec": {key: value for key, value in spec.items() if value is not None}}
+
+    for (group, kind), found in policy_with().kinds.items():
+        assert keeps_all_pods(content, found) is (keeps and (group, kind) == ("apps", "Deployment"))
 
 
 @pytest.mark.parametrize(("replicas", "fields"), KEEPING)

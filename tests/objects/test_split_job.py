@@ -83,3 +83,15 @@ def test_only_templates_that_no_type_shares_the_scheduler_with_are_split(
     ]
 
     assert [each.partition(":")[0] for each in split_job(sets, policy_with())] == split
+
+
+@pytest.mark.parametrize("others", [("volcano", "volcano"), ("volcano", "kai-scheduler"), ("kai-scheduler", "volcano")])
+def test_the_warning_names_the_first_template_that_goes_elsewhere(others: tuple[str, str]) -> None:
+    pods = next(iter(pod_sets(mpi_job(LAUNCHER), policy_with().kinds)))
+    typed = [
+        ScheduledSet(replace(pods, path=f"typed-{number}"), "training", name) for number, name in enumerate(others)
+    ]
+
+    (found,) = split_job([ScheduledSet.as_written(pods), *typed], policy_with())
+
+    assert f" and those of typed-0 to {others[0]}: " in found

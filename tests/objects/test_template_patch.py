@@ -3,6 +3,7 @@
 from typing import Any
 
 import jsonpatch
+import orjson
 import pytest
 
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, admit_pod, make_request, policy_with
@@ -200,6 +201,58 @@ def test_patch_that_is_too_large_is_left_out_with_a_warning(monkeypatch: pytest.
 
     assert verdict.operations == ()
     assert "the pod templates are not patched: the patch would be too large; the pods are" in verdict.warnings
+
+
+@pytest.mark.parametrize("names", [("a",), ("a", "b"), ("a", "b", "c")])
+@pytest.mark.parametrize("left", [-1, 0, 1])
+def test_patch_of_all_templates_together_may_be_as_large_as_the_limit(
+    monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...], left: int
+) -> None:
+    sample = next(each for each in SAMPLES if each.kind == "JobSet")
+    content = sample.object(template())
+    (job,) = content["spec"]["replicatedJobs"]
+    content["spec"]["replicatedJobs"] = [job | {"name": each} for each in names]
+    operations = advised(content).operations
+    by_template = [[each for each in operations if f"/{number}/" in each["path"]] for number in range(len(names))]
+    size_bytes = sum(len(orjson.dumps(each)) for each in by_template)
+    monkeypatch.setattr(template_patch, "MOST_PATCH_BYTES", size_bytes + left)
+
+    assert advised(content).operations == (operations if left >= 0 else ())
+
+
+@pytest.mark.parametrize(
+    ("modes", "pods", "wanted"),
+    [
+        (("preferred", "required"), (1, 1), "required"),
+        (("required", "preferred"), (1, 1), "required"),
+        (("preferred", "required"), (1, 0), "preferred"),
+        (("required", "preferred"), (0, 1), "preferred"),
+        (("preferred", "preferred"), (0, 0), "preferred"),
+        (("", "required"), (1, 1), "required"),
+    ],
+)
+def test_domain_of_an_object_is_the_required_one_of_its_templates_with_pods(
+    modes: tuple[str, str], pods: tuple[int, int], wanted: str
+) -> None:
+    """It is also set on an object without a name, whose templates are not patched."""
+    sample = next(each for each in SAMPLES if each.kind == "TFJob")
+    content = sample.object(template())
+    (role,) = content["spec"]["tfReplicaSpecs"].values()
+    content["spec"]["tfReplicaSpecs"] = {
+        name: role
+        | {"replicas": number, "template": template(**({"within": "zone", "within_mode": mode} if mode else {}))}
+        for name, mode, number in zip(("Chief", "Worker"), modes, pods, strict=True)
+    }
+    unnamed = content | {"metadata": {"generateName": "x-"}}
+
+    for each in (content, unnamed):
+        verdict = advised(each, POLICIES["kai"])
+        found = patched(each, verdict)["metadata"]["annotations"]
+        assert found == {
+            "kai.scheduler/topology": "racks",
+            f"kai.scheduler/topology-{wanted}-placement": "topology.kubernetes.io/zone",
+        }
+        assert any(step["path"].startswith("/spec/") for step in verdict.operations) is (each is content)
 
 
 def test_invalid_annotation_on_one_of_two_templates_keeps_the_other_patched() -> None:

@@ -25,6 +25,7 @@ from webhook.admission.cluster_view import ClusterView
 from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.verdict import Advised
 from webhook.documents.field import FieldError, forbidden, invalid
+from webhook.objects import workload
 from webhook.objects.workload import _denied
 
 KINDS = pytest.mark.parametrize("sample", SAMPLES, ids=lambda each: f"{each.kind}.{each.group}")
@@ -377,3 +378,66 @@ def test_new_error_is_denied_beside_one_that_the_stored_object_has() -> None:
     assert isinstance(verdict, Denied)
     assert "gpu-memory" in verdict.denial.message
     assert "gpu-count" not in verdict.denial.message
+
+
+def job_set(*templates: Object) -> Object:
+    """Return a JobSet with a job for each of the templates."""
+    content = JOB_SET.object(template())
+    (job,) = content["spec"]["replicatedJobs"]
+    jobs = []
+    for number, each in enumerate(templates):
+        (made,) = JOB_SET.object(each)["spec"]["replicatedJobs"]
+        jobs.append(job | made | {"name": f"job-{number}", "replicas": 1})
+    content["spec"]["replicatedJobs"] = jobs
+    return content
+
+
+@pytest.mark.parametrize("types", [("training", "inference"), ("inference", "training"), ("", "inference")])
+def test_an_object_is_of_the_type_of_its_first_template_that_has_one(types: tuple[str, str]) -> None:
+    pods = [make_pod("").label("app", APP["app"]).requests(cpu=1) for _ in types]
+    typed = [pod.annotate(TYPE, each) if each else pod for pod, each in zip(pods, types, strict=True)]
+
+    verdict = admitted(job_set(*(each.template() for each in typed)))
+
+    assert isinstance(verdict, Advised)
+    assert verdict.workload_type == next(filter(None, types))
+
+
+@pytest.mark.parametrize(("templates", "is_cut"), [(1, False), (2, False), (3, True), (5, True)])
+def test_templates_up_to_the_limit_are_evaluated(
+    monkeypatch: pytest.MonkeyPatch, templates: int, *, is_cut: bool
+) -> None:
+    """The errors of the templates show which of them were evaluated."""
+    monkeypatch.setattr(workload, "MOST_TEMPLATES", 2)
+    content = job_set(*[template(gpu_count="many")] * templates)
+
+    warnings = warnings_of(admitted(content, None, policy_with(invalidAnnotations="warn")))
+
+    assert [number for number in range(templates) if f"replicatedJobs[{number}]" in str(warnings)] == [0, 1][:templates]
+    assert any("only the first 2 pod templates" in each for each in warnings) is is_cut
+
+
+@pytest.mark.parametrize(("most", "wanted"), [(1, 1), (2, 2), (3, 3), (4, 4), (5, 4)])
+def test_errors_of_all_templates_are_reported_up_to_the_limit(
+    monkeypatch: pytest.MonkeyPatch, most: int, wanted: int
+) -> None:
+    monkeypatch.setattr(workload, "MOST_ERRORS", most)
+    content = job_set(*[template(gpu_count="many", gpu_memory="much")] * 2)
+
+    verdict = admitted(content)
+
+    assert isinstance(verdict, Denied)
+    assert len(verdict.errors) == wanted
+    paths = [f"replicatedJobs[{number}]" for number in (0, 0, 1, 1)][:wanted]
+    assert all(path in error.path for path, error in zip(paths, verdict.errors, strict=True))
+
+
+@pytest.mark.parametrize("own", ["deny", "warn", None])
+@pytest.mark.parametrize("general", ["deny", "warn"])
+def test_the_setting_for_objects_wins_over_that_for_pods_on_errors_of_templates(own: str | None, general: str) -> None:
+    objects = {} if own is None else {"invalidAnnotations": own}
+    policy = policy_with(workloadObjects=objects, invalidAnnotations=general)
+
+    verdict = admitted(DEPLOYMENT.object(template(gpu_count="many")), None, policy)
+
+    assert isinstance(verdict, Denied) is ((own or general) == "deny")

@@ -22,6 +22,7 @@ from placement_planner.simulation.templates import Template
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Column, Snapshot
 from webhook.placement.plugins.node_resources_fit import NodeResourcesFit
+from webhook.placement.plugins.pod_topology_spread import PodTopologySpread
 from webhook.placement.profiles.profile import Profile
 from webhook.placement.scorer import PodSignature
 
@@ -123,7 +124,8 @@ class Backlog:
 class Group:
     """Units whose pods have the same signature and which need at least `least` pods placed. A gang is a separate group.
 
-    `requests` must be free on a node. `reads_pods` is true if pods on other nodes also affect whether a node fits.
+    `requests` must be free on a node. `reads_pods` is true if pods on other nodes also affect whether a node fits, and
+    `waits_for_pods` if placing a pod elsewhere can make a node feasible. Both are those of the last attempt.
     `failed_at` is the state of the cluster in which a unit found no node and no pods to evict.
     """
 
@@ -131,13 +133,9 @@ class Group:
     least: int
     requests: Requests
     reads_pods: bool = False
+    waits_for_pods: bool = False
     units: list[Unit] = field(default_factory=list)
     failed_at: int | None = None
-
-    @property
-    def waits_for_pods(self) -> bool:
-        """Return whether placing another pod can make a node feasible for these units, by required pod affinity."""
-        return bool(self.template.signature.info.inter_pod.terms.required)
 
     def may_fit(self, snapshot: Snapshot, freed: Iterable[NodeInfo]) -> bool:
         """Return false if the units, which did not fit before, cannot fit after pods have left the `freed` nodes."""
@@ -186,16 +184,32 @@ class Groups:
     def wait(self, group: Group, unit: Unit, snapshot: Snapshot) -> None:
         """Add a unit, which did not fit on `snapshot`, to its group."""
         if not group.units:
-            # Once a pod with anti-affinity runs, others read the pods of other nodes, too.
-            group.reads_pods = group.template.scheduler.scheduler.reads_other_nodes(group.template.signature, snapshot)
+            _read(group, snapshot)
         group.units.append(unit)
         self._waiting[group] = None
 
-    def settle(self, group: Group) -> None:
-        """Drop the units of a group that no longer wait."""
+    def settle(self, group: Group, snapshot: Snapshot) -> None:
+        """Drop the units of a group that no longer wait. The others did not fit on `snapshot`."""
         group.units = [unit for unit in group.units if unit.is_waiting]
-        if not group.units:
+        if group.units:
+            _read(group, snapshot)
+        else:
             self._waiting.pop(group, None)
+
+
+def _read(group: Group, snapshot: Snapshot) -> None:
+    """Store in `group` which pods of `snapshot` its units read. All units read others once a pod has anti-affinity.
+
+    Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins, interpodaffinity/plugin.go and
+    podtopologyspread/plugin.go, isSchedulableAfterAssignedPodChange
+    """
+    scheduler, signature = group.template.scheduler.scheduler, group.template.signature
+    info = signature.info.normalized_for(snapshot)
+    spreads = (each for each in scheduler.profile.filters if isinstance(each, PodTopologySpread))
+    group.reads_pods = scheduler.reads_other_nodes(signature, snapshot)
+    group.waits_for_pods = bool(info.inter_pod.terms.required) or any(
+        each.is_relevant(info, snapshot) for each in spreads
+    )
 
 
 def _group(template: Template, least: int) -> Group:

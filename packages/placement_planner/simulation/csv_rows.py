@@ -20,13 +20,17 @@ class CsvRow:
         """Return the error of the cell in `column`."""
         return InvalidInput([invalid(f"{self.place}, column {column}", self.cells.get(column, ""), detail)])
 
+    def cell(self, column: str) -> str:
+        """Return the text of a cell without spaces around it, or an empty text if there is no such cell."""
+        return self.cells.get(column, "").strip()
+
     def text(self, column: str) -> str:
         """Return the text of a cell that must not be empty.
 
         Raises:
             InvalidInput: the cell is empty.
         """
-        if not (found := self.cells.get(column, "").strip()):
+        if not (found := self.cell(column)):
             raise InvalidInput([required(f"{self.place}, column {column}", "must not be empty")])
         return found
 

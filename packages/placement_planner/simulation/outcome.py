@@ -207,8 +207,8 @@ class Recorder:
     def advance(self, now: float, snapshot: Snapshot, waiting: int) -> None:
         """Record the state that has lasted until `now`."""
         until = min(now, self.end)
-        self._card_seconds += self._allocated * max(until - self._since, 0)
-        self._since = max(until, self._since)
+        self._card_seconds += self._allocated * (until - self._since)
+        self._since = until
         self.most = max(self.most, self._allocated)
         step = (self.end - self.start) / _SAMPLES
         due = 0 if not step else math.ceil(min((until - self.start) / step, _SAMPLES))

@@ -25,12 +25,12 @@ def read_plain_csv(data: bytes, place: str, is_card: IsCard) -> list[Arrival]:
 
 
 def _arrival(row: CsvRow, pods: dict[tuple[str, ...], tuple[JsonObject, int]], is_card: IsCard) -> Arrival:
-    key = tuple(row.cells.get(name, "") for name in ("requests", *OPTIONAL[2:]))
+    key = tuple(row.cell(name) for name in ("requests", *OPTIONAL[2:]))
     if key not in pods:
         pods[key] = _pod(row, is_card)
     pod, cards = pods[key]
-    duration = row.seconds("duration") if row.cells.get("duration", "").strip() else None
-    replicas = row.count("replicas", least=1) if row.cells.get("replicas", "").strip() else 1
+    duration = row.seconds("duration") if row.cell("duration") else None
+    replicas = row.count("replicas", least=1) if row.cell("replicas") else 1
     return Arrival(row.seconds("arrival"), duration, pod, cards, row.place, replicas)
 
 
@@ -41,16 +41,16 @@ def _pod(row: CsvRow, is_card: IsCard) -> tuple[JsonObject, int]:
     # An extended resource needs equal limits.
     limits = {name: amount for name, amount in requests.items() if "/" in name}
     container = {"name": "main", "image": "trace", "resources": {"requests": requests, "limits": limits}}
-    name = row.cells.get("name") or "trace"
+    name = row.cell("name") or "trace"
     if detail := next(SUBDOMAIN.errors(name), ""):
         raise row.error("name", detail)
     metadata: JsonObject = {"name": name, "annotations": _pairs(row, "annotations")}
-    metadata |= {"labels": _pairs(row, "labels"), "namespace": row.cells.get("namespace") or "default"}
+    metadata |= {"labels": _pairs(row, "labels"), "namespace": row.cell("namespace") or "default"}
     spec: JsonObject = {"containers": [container]}
-    if row.cells.get("priority"):
+    if row.cell("priority"):
         spec["priority"] = row.count("priority")
-    if row.cells.get("scheduler"):
-        spec["schedulerName"] = row.cells["scheduler"]
+    if scheduler := row.cell("scheduler"):
+        spec["schedulerName"] = scheduler
     pod = {"metadata": metadata, "spec": spec}
     try:
         info = PodSignature.of(pod).info
@@ -62,7 +62,7 @@ def _pod(row: CsvRow, is_card: IsCard) -> tuple[JsonObject, int]:
 
 def _pairs(row: CsvRow, column: str) -> dict[str, str]:
     pairs: dict[str, str] = {}
-    for each in filter(None, (part.strip() for part in row.cells.get(column, "").split(";"))):
+    for each in filter(None, (part.strip() for part in row.cell(column).split(";"))):
         name, equals, value = (part.strip() for part in each.partition("="))
         if not equals or not name or name in pairs:
             raise row.error(column, "must be a list such as `cpu=4;memory=32Gi`, with each name once")

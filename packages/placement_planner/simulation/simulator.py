@@ -75,7 +75,7 @@ class Simulation:
             recorder.advance(now, self._cluster.snapshot, self._backlog.count)
             freed = self._end_pods(now)
             if freed:
-                self._try_waiting(now, self._groups_for(freed))
+                self._try_dependent(now, has_placed=self._try_waiting(now, self._groups_for(freed)))
                 self._backlog.end_event(now)
                 self._try_new(now, self._taken_restarted())
             first = position
@@ -148,9 +148,13 @@ class Simulation:
                 else:
                     self._groups.wait(group, unit, self._cluster.snapshot)
                     self._backlog.add(unit, now)
-            while has_placed:
-                has_placed = self._try_waiting(now, [each for each in self._groups.waiting if each.waits_for_pods])
+            self._try_dependent(now, has_placed=has_placed)
             units = self._taken_restarted()
+
+    def _try_dependent(self, now: float, *, has_placed: bool) -> None:
+        """Try the units that other pods can make possible, as long as a pod is placed."""
+        while has_placed:
+            has_placed = self._try_waiting(now, [each for each in self._groups.waiting if each.waits_for_pods])
 
     def _taken_restarted(self) -> list[Unit]:
         """Return the units of victims that a controller has created again."""
@@ -204,7 +208,7 @@ class Simulation:
             if units and (is_placed or (self._preemption and self._preemption.is_nominated(unit))):
                 heapq.heappush(heads, (units[-1][0], number, group, units))
         for group in groups:
-            self._groups.settle(group)
+            self._groups.settle(group, self._cluster.snapshot)
         return has_placed
 
     def _try(self, unit: Unit, now: float) -> bool:

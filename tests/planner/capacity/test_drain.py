@@ -82,6 +82,18 @@ def test_a_pod_that_tolerates_the_cordon_may_come_back() -> None:
     assert found.text == "0 of 1 pod fits elsewhere"
 
 
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_pods_that_tolerate_the_cordon_come_back_to_any_of_the_drained_nodes(order: str) -> None:
+    """Each pod fits on one node only."""
+    pods = running("large", "b", 8), running("small", "a", 4), running("plain", "a", 2)
+    tolerant = [each.toleration(_CORDON_TOLERATED, operator="Exists") for each in pods[:2]]
+
+    found = drained([cards("a", 6), cards("b", 8), cards("c", 2), *tolerant, pods[2]], *order)
+
+    assert sorted(outcomes(found)) == [("large", "Returns", "b"), ("plain", "Fits", "c"), ("small", "Returns", "a")]
+    assert (found.fitting, found.replaced) == (1, 3)
+
+
 def test_the_eviction_of_a_pod_whose_budget_is_spent_is_refused_but_its_place_is_named() -> None:
     objects = [cards("a", 2), cards("b", 2), running("p", "a", 2)]
 

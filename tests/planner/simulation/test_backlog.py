@@ -10,10 +10,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from placement_planner.simulation.backlog import Backlog, Group, TracePod, Unit, _filtered_requests
+from placement_planner.simulation.backlog import Backlog, Group, Groups, TracePod, Unit, _filtered_requests
+from placement_planner.simulation.sweep import Run
+from placement_planner.simulation.templates import RankedScheduler, Template
 from tests.support.effort import examples
 from tests.support.objects.builders import make_pod
 from tests.support.plugins import node
+from tests.support.programs.traces import experiment, gpu_nodes, lines
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.profiles.plugin_registry import PluginArgs
 from webhook.placement.profiles.profile import DEFAULT
@@ -136,3 +139,54 @@ def test_pods_of_a_node_bound_how_many_of_a_gang_fit() -> None:
     fits = [Group(cast("Any", None), least, (("cpu", 1),)).may_fit(snapshot, snapshot.nodes) for least in (2, 3)]
 
     assert fits == [True, False]
+
+
+def units_of(*rows: str) -> list[Unit]:
+    """Return a unit of one pod for each row of a trace."""
+    trace = experiment(gpu_nodes(8), lines(*rows))
+    templates = trace.templates(Run(0, "default", 1))
+    found = [templates.of(each) for each in trace.trace]
+    return [Unit([TracePod(each, 0, None)]) for each in found if isinstance(each, Template)]
+
+
+def test_units_share_a_group_if_one_scheduler_reads_their_pods_as_equal() -> None:
+    groups = Groups()
+    first, equal, other = units_of("0,5,nvidia.com/gpu=1", "7,9,nvidia.com/gpu=1", "0,5,nvidia.com/gpu=2")
+    template = first.pods[0].template
+    elsewhere = Unit([TracePod(replace(template, scheduler=RankedScheduler(DEFAULT)), 0, None)])
+    gang = Unit([TracePod(template, 0, None)] * 2, 2)
+
+    assert groups.of(first) is groups.of(equal)
+    assert len({id(groups.of(each)) for each in (first, other, elsewhere)}) == 3
+    assert groups.of(gang) is not groups.of(first)
+
+
+def test_whether_a_group_reads_pods_of_other_nodes_is_known_of_its_last_attempt() -> None:
+    against = [{"labelSelector": {}, "topologyKey": "zone"}]
+    avoids = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": against}}
+    plain = Snapshot.of([node("a", labels={"zone": "z"})])
+    avoided = Snapshot.of([node("a", make_pod("avoids").spec(affinity=avoids), labels={"zone": "z"})])
+    groups, (unit, later) = Groups(), units_of(*["0,5,cpu=1"] * 2)
+    group = groups.of(unit)
+    reads = []
+    for each in (unit, later):
+        for snapshot in (plain, avoided):
+            groups.wait(group, each, snapshot)
+            each.is_waiting = True
+            reads.append(group.reads_pods)
+            groups.settle(group, snapshot)
+            reads.append(group.reads_pods)
+            group.failed_at = 3
+            group.units, each.is_waiting = [], False
+    # The first unit waits on while a pod that avoids it starts, and ends.
+    unit.is_waiting = True
+    groups.wait(group, unit, plain)
+    for snapshot in (avoided, plain):
+        groups.settle(group, snapshot)
+        reads.append(group.reads_pods)
+
+    assert reads == [False, False, True, True] * 2 + [True, False]
+    assert groups.waiting == [group]
+    unit.is_waiting = False
+    groups.settle(group, plain)
+    assert (groups.waiting, group.units) == ([], [])

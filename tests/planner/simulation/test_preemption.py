@@ -44,6 +44,22 @@ def test_a_victim_runs_for_its_grace_period_and_starts_again_from_the_beginning(
     assert found.evictions == (Evictions(0, 1, 0, round(40 / 3600, 6), round(8 * 40 / 3600, 6)),)
 
 
+def test_victims_of_one_pod_wait_again_in_the_order_of_their_eviction() -> None:
+    """The pod with 6 cards came before that with 4 and started after it, so it is the second victim."""
+    first_evicted, last_evicted = "1,,nvidia.com/gpu=4,0", "0.5,,nvidia.com/gpu=6,0"
+    before, preempting_pod = "0,5,nvidia.com/gpu=5,0", "10,20,nvidia.com/gpu=10,100"
+
+    # At 60 s, 6 cards are left for the victims.
+    found = outcome(gpu_nodes(10), before, last_evicted, first_evicted, preempting_pod, "45,,nvidia.com/gpu=4;cpu=1,50")
+
+    assert {each.value: each.never_placed for each in found.waits if each.by == "cards"} == {
+        "4": 0,
+        "5": 0,
+        "6": 1,
+        "10": 0,
+    }
+
+
 def test_nobody_is_evicted_unless_asked_for() -> None:
     trace = preempting(gpu_nodes(8), "0,100,nvidia.com/gpu=8,0", "10,20,nvidia.com/gpu=8,100")
     found = simulated(replace(trace, preempts=False), Run(0, "default", 1))

@@ -1,7 +1,9 @@
 """Rules of the simulation, each on a few pods."""
 
 import re
+from copy import deepcopy
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -106,11 +108,13 @@ def test_a_pod_that_the_api_server_would_reject_is_refused_with_its_place(reques
         outcome(gpu_nodes(8), lines(f"0,10,{requests}"))
 
 
-def test_the_allocated_cards_are_a_mean_over_the_time_in_which_pods_arrive() -> None:
+@pytest.mark.parametrize("begin", [0, 100, 7])
+def test_the_allocated_cards_are_a_mean_over_the_time_in_which_pods_arrive(begin: int) -> None:
     # Four of eight cards for 50 s, none for 50 s.
-    found = outcome(gpu_nodes(8), lines("0,50,nvidia.com/gpu=4", "100,1,nvidia.com/gpu=8"))
+    found = outcome(gpu_nodes(8), lines(f"{begin},50,nvidia.com/gpu=4", f"{begin + 100},1,nvidia.com/gpu=8"))
 
     assert (found.allocated, found.most_allocated, found.last_allocated) == (25, 100, 100)
+    assert (found.series[0].seconds, found.series[-1].seconds) == (begin, begin + 100)
 
 
 def test_the_series_has_the_state_at_each_time() -> None:
@@ -233,6 +237,69 @@ def test_a_pod_that_is_spread_is_tried_though_an_equal_one_waits() -> None:
     found.trace = tuple(Arrival(at, None, each, 1, "") for at, each in enumerate((pod, pod, other, pod)))
 
     assert waits_of(simulated(found, Run(0, "binpack", 1))).never_placed == 1
+
+
+@pytest.mark.parametrize("later", [1, 3])
+def test_a_pod_that_is_spread_is_placed_once_another_pod_evens_the_domains(later: int) -> None:
+    """node-1 has no room for the second pod. With the other pod there, node-0 can take it, although no pod ends."""
+    apart = {"maxSkew": 1, "topologyKey": HOSTNAME_LABEL, "whenUnsatisfiable": "DoNotSchedule"}
+    spread = [{**apart, "labelSelector": {"matchLabels": {"app": "a"}}}]
+    pod = make_pod("apart").label("app", "a").gpu(2).spec(topologySpreadConstraints=spread).obj()
+    other = make_pod("other").label("app", "a").gpu(1).obj()
+    found = experiment(gpu_nodes(8, 1), lines("0,,cpu=1"))
+    found.trace = (Arrival(0, None, pod, 2, ""), Arrival(1, None, pod, 2, ""), Arrival(1 + later, None, other, 1, ""))
+
+    assert waits_of(simulated(found, Run(0, "binpack", 1)), "cards", "2") == Waits("cards", "2", 2, 0, 0, later)
+
+
+def test_pods_that_need_one_that_waits_are_placed_with_it_when_room_is_freed() -> None:
+    """The pods that need another one are tried before it, because of their priorities."""
+
+    def near(app: str) -> dict[str, Any]:
+        term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": HOSTNAME_LABEL}
+        return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+    pods = (
+        make_pod("first").gpu(3).spec(affinity=near("second"), priority=20),
+        make_pod("second").label("app", "second").gpu(2).spec(affinity=near("third"), priority=10),
+        make_pod("third").label("app", "third").gpu(1),
+    )
+    found = experiment(gpu_nodes(8), lines("0,,cpu=1"))
+    found.trace = (
+        Arrival(0, 50, make_pod("full").gpu(8).obj(), 8, ""),
+        *(Arrival(at, None, pod.obj(), 4 - at, "") for at, pod in enumerate(pods, 1)),
+        Arrival(900, None, make_pod("late").gpu(2).obj(), 2, ""),
+    )
+
+    waited = {each.value: each.p99 for each in simulated(found, Run(0, "default", 1)).waits if each.by == "cards"}
+    assert waited == {"1": 47, "2": 48, "3": 49, "8": 0}
+
+
+@pytest.mark.parametrize("second", [False, True], ids=["one waits", "an equal one comes later"])
+def test_a_pod_starts_once_a_pod_that_kept_it_out_of_the_zone_ends_on_another_node(second: bool) -> None:
+    """When the pod began to wait, no pod had anti-affinity; at 20 s, only that of the last keeps it from node-0."""
+    zone = "topology.kubernetes.io/zone"
+    against = [{"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": zone}]
+    avoids = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": against}}
+    waits = make_pod("waits").label("app", "a").gpu(8).obj()
+    # Only node-1 has room for it.
+    avoiding = make_pod("avoids").requests(cpu=2).spec(affinity=avoids).obj()
+    found = experiment(gpu_nodes(8, 7, labels={zone: "z"}), lines("0,,cpu=1"))
+    documents = [replace(each, content=deepcopy(each.content)) for each in found.cluster]
+    for document, cpu in zip(documents, (1, 2), strict=True):
+        document.content["status"]["allocatable"]["cpu"] = cpu
+    found.cluster = tuple(documents)
+    found.trace = (
+        Arrival(0, 20, make_pod("first").gpu(8).obj(), 8, ""),
+        Arrival(0, None, make_pod("second").gpu(7).obj(), 7, ""),
+        Arrival(1, 5, waits, 8, ""),
+        Arrival(2, 28, avoiding, 0, ""),
+        Arrival(25 if second else 100, 5, waits, 8, ""),
+    )
+
+    # Until 30 s, or behind the first for 5 s more.
+    waited = waits_of(simulated(found, Run(0, "default", 1)), "cards", "8")
+    assert (waited.pods, waited.never_placed, waited.p99) == (3, 0, 29)
 
 
 def test_a_pod_that_needs_another_one_is_placed_once_that_one_is() -> None:

@@ -81,3 +81,19 @@ def test_gang_is_one_if_its_scheduler_starts_some_of_its_pods_together(size: str
     found = template_of(pod.annotate("gang-size", size) if size else pod)
 
     assert (found.gang is not None, found.least) == (least > 1, least)
+
+
+def test_arrivals_that_share_a_pod_share_its_template_or_denial() -> None:
+    trace = experiment(gpu_nodes(8), lines("0,,cpu=1"))
+    templates = Templates(POLICIES, "", None, trace.snapshot, trace.is_card)
+    pods = PLAIN.obj(), PLAIN.obj(), make_pod("p").annotate(TYPE, "unheard-of").obj()
+    first, equal, denied = ([templates.of(Arrival(at, None, pod, 1, "trace")) for at in (0, 9)] for pod in pods)
+
+    assert first[0] is first[1]
+    # Equal pods of other arrivals have their own template, with the same scheduler.
+    assert isinstance(first[0], Template)
+    assert isinstance(equal[0], Template)
+    assert first[0] is not equal[0]
+    assert first[0].scheduler is equal[0].scheduler
+    assert isinstance(denied[0], str)
+    assert denied[0] is denied[1]

@@ -35,6 +35,49 @@ def test_equal_lines_of_a_trace_share_a_pod() -> None:
     assert second.duration_seconds is None
 
 
+_CELLS = {
+    "arrival": ("0", "5"),
+    "duration": ("", "9"),
+    "replicas": ("", "3"),
+    "requests": ("cpu=1", "cpu=2"),
+    "annotations": ("", "workload-type=training"),
+    "name": ("", "p"),
+    "namespace": ("", "team-a"),
+    "labels": ("", "app=web"),
+    "priority": ("", "7"),
+    "scheduler": ("", "volcano"),
+}
+
+
+@pytest.mark.parametrize("column", _CELLS)
+def test_lines_share_a_pod_if_they_differ_in_time_and_number_only(column: str) -> None:
+    """The second line differs in one column, the third has the same cells within spaces."""
+    first = {name: cell for name, (cell, _) in _CELLS.items()}
+    second = first | {column: _CELLS[column][1]}
+    data = lines(
+        ",".join(first.values()),
+        ",".join(second.values()),
+        ",".join(f" {each} " for each in second.values()),
+        header=" , ".join(_CELLS),
+    )
+
+    one, other, spaced = plain(data.encode(), "t")
+
+    assert (one.pod is other.pod) is (column in ("arrival", "duration", "replicas"))
+    assert spaced.pod is other.pod
+    for each in (other, spaced):
+        assert (each.at_seconds, each.duration_seconds, each.replicas) == (
+            5 if column == "arrival" else 0,
+            9 if column == "duration" else None,
+            3 if column == "replicas" else 1,
+        )
+        metadata, spec = each.pod["metadata"], each.pod["spec"]
+        assert metadata["name"] == ("p" if column == "name" else "trace")
+        assert metadata["namespace"] == ("team-a" if column == "namespace" else "default")
+        assert spec.get("priority") == (7 if column == "priority" else None)
+        assert spec.get("schedulerName") == ("volcano" if column == "scheduler" else None)
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [

@@ -81,7 +81,7 @@ def _summary(runs: Sequence[Outcome]) -> list[str]:
         _mean([each.most_allocated for each in runs], 2),
         _mean([each.last_allocated for each in runs], 2),
         _mean([each.fragmented for each in runs], 2),
-        *_wait_cells(whole),
+        *_wait_cells(whole, len(runs)),
     ]
 
 
@@ -91,7 +91,7 @@ def _waits(runs: Sequence[Outcome], by: str) -> Iterator[list[str]]:
     for value in values:
         of_value = [waits for waits in found if waits.value == value]
         pods = sum(waits.pods for waits in of_value) / len(runs)
-        yield [*_names(runs), value or "-", f"{pods:.0f}", *_wait_cells(of_value)]
+        yield [*_names(runs), value or "-", f"{pods:.0f}", *_wait_cells(of_value, len(runs))]
 
 
 def _order(value: str) -> tuple[int, str]:
@@ -126,9 +126,10 @@ def _eviction_cells(found: Sequence[Sequence[Evictions]]) -> list[str]:
     ]
 
 
-def _wait_cells(waits: Sequence[Waits]) -> list[str]:
+def _wait_cells(waits: Sequence[Waits], runs: int) -> list[str]:
+    """Return the means of the waits over those that have any, and of the pods without a node over all `runs`."""
     p50, p99 = _duration(each.p50 for each in waits), _duration(each.p99 for each in waits)
-    never = statistics.fmean(each.never_placed for each in waits)
+    never = sum(each.never_placed for each in waits) / runs
     return [p50, p99, f"{never:.1f}".removesuffix(".0")]
 
 

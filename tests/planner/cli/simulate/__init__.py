@@ -1,0 +1,1 @@
+"""Tests of the output of the command `simulate`."""
