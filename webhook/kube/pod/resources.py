@@ -4,7 +4,6 @@ Amounts are integers: thousandths of a core for `cpu`, bytes or units for other 
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -92,10 +91,12 @@ def _extended(limits: Any, requests: Any) -> Iterator[str]:
     for name, amount in amounts.items():
         if not (isinstance(name, str) and may_name_device_class(name)):
             continue
-        with suppress(ValueError):
+        try:
             milli = milli_value(amount)
-            if milli > 0 or (milli == 0 and is_share(name)):
-                yield name
+        except ValueError:
+            continue
+        if milli > 0 or (milli == 0 and is_share(name)):
+            yield name
 
 
 def read_pod_resources(pod: Reader, *, running: bool = False) -> PodResources:
