@@ -18,7 +18,7 @@ from webhook.cluster.update import updated
 from webhook.documents.documents import Document
 from webhook.placement.framework.result import Placement
 from webhook.placement.scheduler import PodSignature, Scheduler
-from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods, chosen_node, tied_nodes
+from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods, chosen_node, tied_nodes, with_ties
 from webhook.placement.waiting.pending_placement import WaitingPod, assume
 
 
@@ -304,3 +304,25 @@ def test_of_more_nodes_than_are_always_scored_the_pick_cannot_be_predicted(feasi
     assert tied_nodes(placement, base) == tied
     assert (found.by_key[1].tied, found.by_key[1].is_sampled) == (tied, is_sampled)
     assert found.is_mostly_sampled is is_sampled
+
+
+@given(
+    st.lists(st.frozensets(st.sampled_from("abcdef"), max_size=3), max_size=6), st.frozensets(st.sampled_from("abc"))
+)
+def test_nodes_are_tied_with_all_that_a_chain_of_pods_ties_to_them(
+    ties: list[frozenset[str]], nodes: frozenset[str]
+) -> None:
+    pods = {number: replace(_assumed(f"p{number}", "a"), tied=tied) for number, tied in enumerate(ties)}
+    found = with_ties(nodes, AssumedPods(_base(), pods))
+    reached = {*nodes}
+    for _ in ties:
+        reached |= {each for tied in ties if tied & reached for each in tied}
+    assert found == reached
+
+
+def test_a_pod_that_is_forgotten_ties_no_nodes() -> None:
+    found = AssumedPods(_base(), {n: replace(_assumed(f"p{n}", "a"), tied=frozenset({"a", "b"})) for n in (1, 2)})
+    found.forget([1])
+    assert with_ties(frozenset({"a"}), found) == {"a", "b"}
+    found.forget([2])
+    assert with_ties(frozenset({"a"}), found) == {"a"}
