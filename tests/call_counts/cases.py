@@ -169,6 +169,7 @@ CASES = {
     "a pod like earlier ones, without room": Case(_next_of(_pod, _MORE_THAN_HAVE_ROOM), 1000, "Patched"),
     "a pod like earlier ones that would evict others": Case(_would_evict, 1000, "Patched"),
     "a pod like earlier ones, with room": Case(_next_of(_pod), 1000, "Patched"),
+    "a pod like earlier ones, with room on few nodes": Case(_next_of(_pod), 100, "Patched"),
     "a pod of another shape, 100 nodes": Case(_next_of(_shape), 100, "Patched"),
     "a pod of another shape, 1000 nodes": Case(_next_of(_shape), 1000, "Patched"),
     "a denied pod": Case(_next_of(_denied), 1000, "Denied"),

@@ -19,7 +19,6 @@ from webhook.cluster.working_snapshot import WorkingSnapshot
 from webhook.placement.framework.result import Placement
 from webhook.placement.pod.preemption import Preemption
 
-H = TypeVar("H", bound=Hashable)
 K = TypeVar("K", bound=Hashable)
 
 # Each snapshot of a priority is kept current.
@@ -235,16 +234,14 @@ class AssumedPods(Generic[K]):
         if not keys:
             del self._keys_on[node]
         self._sampled -= assumed.is_sampled
-        _count_down(self.ties, assumed.tied)
-        _count_down(self._counts, assumed.priority)
+        if left := self.ties[assumed.tied] - 1:
+            self.ties[assumed.tied] = left
+        else:
+            del self.ties[assumed.tied]
+        self._counts[assumed.priority] -= 1
+        if not self._counts[assumed.priority]:
+            del self._counts[assumed.priority]
         return node
-
-
-def _count_down(counts: Counter[H], key: H) -> None:
-    if left := counts[key] - 1:
-        counts[key] = left
-    else:
-        del counts[key]
 
 
 def isolated(snapshot: Snapshot) -> Snapshot:
