@@ -125,16 +125,21 @@ def test_in_shadow_mode_nothing_is_predicted_reserved_or_reported(pod: dict[str,
     assert b'"outcome":"%b"' % outcome.encode() in site.records[0].common.shadow
 
 
-@pytest.mark.parametrize("fails", ["recorded", "predicted", "admitted"])
-def test_a_step_that_fails_ends_the_admission_with_an_error_on_record(fails: str) -> None:
-    site = Site(fails=fails)
-    answer = site.answer(FITS)
-    steps = ["recorded", "predicted", "admitted"]
-    assert site.effects == [*steps[: steps.index(fails) + 1], "recorded"]
-    assert (answer.status, site.counted()["Error"]) == (500, 1)
+def test_an_admission_that_cannot_be_recorded_is_an_error_on_record() -> None:
+    site = Site(fails="recorded")
+    assert site.answer(FITS).status == 500
+    assert site.effects == ["recorded", "recorded"]
     assert b"RuntimeError: out of order" in site.records[-1].common.error
-    if fails == "recorded":
-        assert (site.counted(), site.observed()) == ({"Error": 1}, 1)
+    assert (site.counted(), site.observed()) == ({"Error": 1}, 1)
+
+
+@pytest.mark.parametrize("fails", ["predicted", "admitted"])
+def test_a_fault_after_the_record_refuses_no_pod(fails: str) -> None:
+    site = Site(fails=fails)
+    assert site.answer(FITS).status == 200
+    steps = ["recorded", "predicted", "admitted"]
+    assert site.effects == steps[: steps.index(fails) + 1]
+    assert (len(site.records), site.counted(), site.observed()) == (1, {"Patched": 1}, 1)
 
 
 def test_in_shadow_mode_a_record_that_fails_is_tried_again_and_the_pod_is_allowed_and_counted_once() -> None:
