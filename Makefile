@@ -36,8 +36,6 @@ DISTRIBUTED    := -n $(TEST_PROCESSES) --dist loadgroup --no-loadscope-reorder
 test: $(STAMP) ## all tests, including those on a real control plane
 	$(BIN)/python -m pytest $(DISTRIBUTED) --durations=10 $(PYTEST_ARGS)
 
-# In memory, a temporary folder takes a fifth of the processor time, and no fsync waits for a disk.
-test-fast: export TMPDIR := $(or $(wildcard /dev/shm),$(TMPDIR),/tmp)
 test-fast: $(STAMP) ## the tests in a minute: in parallel, without the control plane, the browser and the slow ones, fewer examples
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not browser and not control_plane and not slow" --hypothesis-profile=fast $(PYTEST_ARGS)
 
