@@ -127,7 +127,7 @@ def _no_proxies() -> Iterator[None]:
 
     async def read_without_proxies(self: ClientConfig) -> tuple[Any, str]:
         configuration, cluster = await read(self)
-        configuration.client_session_kwargs = {"trust_env": False}
+        configuration.client_session_kwargs = {**(configuration.client_session_kwargs or {}), "trust_env": False}
         return configuration, cluster
 
     with pytest.MonkeyPatch.context() as patched:

@@ -144,7 +144,7 @@ class _Reader:
             if isinstance(error, InvalidInput) and source is Source.PROBE and self._wanted.endpoint:
                 raise
             self._refusals[source] = str(error)
-        if source in self._refusals and source in KINDS:
+        if source in self._refusals and source in (Source.QUEUES, Source.NODE_POOLS):
             # The objects of some kinds would count as all of them.
             self._objects.pop(source, None)
 

@@ -21,9 +21,7 @@ import numpy as np
 from placement_planner.simulation.templates import Template
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Column, Snapshot
-from webhook.placement.plugins.node_resources_fit import NodeResourcesFit
 from webhook.placement.plugins.pod_topology_spread import PodTopologySpread
-from webhook.placement.profiles.profile import Profile
 from webhook.placement.scorer import PodSignature
 
 _INITIAL_SECONDS = 1
@@ -206,6 +204,7 @@ def _read(group: Group, snapshot: Snapshot) -> None:
     scheduler, signature = group.template.scheduler.scheduler, group.template.signature
     info = signature.info.normalized_for(snapshot)
     spreads = (each for each in scheduler.profile.filters if isinstance(each, PodTopologySpread))
+    group.requests = scheduler.profile.counted_requests(info)
     group.reads_pods = scheduler.reads_other_nodes(signature, snapshot)
     group.waits_for_pods = bool(info.inter_pod.terms.required) or any(
         each.is_relevant(info, snapshot) for each in spreads
@@ -213,16 +212,5 @@ def _read(group: Group, snapshot: Snapshot) -> None:
 
 
 def _group(template: Template, least: int) -> Group:
-    return Group(template, least, _filtered_requests(template.scheduler.scheduler.profile, template.signature))
-
-
-def _filtered_requests(profile: Profile, signature: PodSignature) -> Requests:
-    """Return the requests by which the scheduler filters nodes."""
-    args = profile.args
-    if not any(isinstance(each, NodeResourcesFit) for each in profile.filters):
-        return ()
-    return [
-        (name, amount)
-        for name, amount in signature.info.requests
-        if amount and name not in args.ignored_resources and name.partition("/")[0] not in args.ignored_resource_groups
-    ]
+    profile = template.scheduler.scheduler.profile
+    return Group(template, least, profile.counted_requests(template.signature.info))

@@ -128,8 +128,8 @@ def _taint_eviction(pod: HoldingPod) -> str:
     """
     back = f"node {pod.running.node_name} back"
     tolerations = [*fields.items(pod.content, "spec", "tolerations")]
-    limits = []
-    for taint in (each for each in pod.node.taints if each.key in NOT_READY_TAINTS and each.effect == NO_EXECUTE):
+    taints, limits = [each for each in pod.node.taints if each.effect == NO_EXECUTE], []
+    for taint in taints if any(each.key in NOT_READY_TAINTS for each in taints) else ():
         # Of several tolerations of a taint, only the first one counts.
         first = next((each for each in tolerations if Toleration.of(each).tolerates(taint)), {"tolerationSeconds": 0})
         limits.append(fields.number(first, "tolerationSeconds"))

@@ -131,7 +131,7 @@ def test_only_the_resources_that_the_profile_counts_limit_the_room(args: PluginA
         pytest.param(3, 1, id="it takes one more, as far as is known"),
     ],
 )
-def test_profile_without_the_filter_of_resources_bounds_nothing_by_them(running: int, room: int) -> None:
+def test_profile_without_the_filter_of_resources_is_bounded_by_the_number_of_pods_only(running: int, room: int) -> None:
     every = [row.name for row in PLUGINS if row.name != NodeResourcesFit.name]
     scheduler = Scheduler(Profile.of("unlimited", enabled=Enabled((), (*every,), ())))
     snapshot = Snapshot.of([node("a", *(make_pod(f"p{at}") for at in range(running)), capacity={"pods": "3"})])
@@ -158,5 +158,12 @@ def test_requests_of_the_pod_as_a_whole_count_for_the_schedulers_that_read_them(
     pod = WaitingPod.of(make_pod().requests(cpu=1).pod_resources(cpu=4).obj())
 
     assert room_on_nodes(scheduler, pod.signature, snapshot, never).tolist() == [room]
-    assert fill(scheduler, pod.signature, pod.running, snapshot).copies[0] >= 1
     assert most_possible(scheduler, pod.signature, snapshot, never) == room
+
+
+def test_there_is_no_room_for_a_request_that_no_node_can_have() -> None:
+    snapshot = Snapshot.of([node("a", capacity={"cpu": "8", "pods": "9"})])
+    pod = WaitingPod.of(make_pod().requests(cpu=str(2**63 - 1)).obj())
+
+    assert room_on_nodes(Scheduler(), pod.signature, snapshot, never).tolist() == [0]
+    assert most_possible(Scheduler(), pod.signature, snapshot, never) == 0

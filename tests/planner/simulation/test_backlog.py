@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from placement_planner.simulation.backlog import Backlog, Group, Groups, TracePod, Unit, _filtered_requests
+from placement_planner.simulation.backlog import Backlog, Group, Groups, TracePod, Unit
 from placement_planner.simulation.sweep import Run
 from placement_planner.simulation.templates import RankedScheduler, Template
 from tests.support.effort import examples
@@ -18,23 +18,9 @@ from tests.support.objects.builders import make_pod
 from tests.support.plugins import node
 from tests.support.programs.traces import experiment, gpu_nodes, lines
 from webhook.cluster.snapshot import Snapshot
-from webhook.placement.profiles.plugin_registry import PluginArgs
+from webhook.placement.batch_profiles.kai import KAI
 from webhook.placement.profiles.profile import DEFAULT
-from webhook.placement.scorer import PodSignature
-
-
-@pytest.mark.parametrize(
-    ("args", "wanted"),
-    [
-        (PluginArgs(), ["example.com/nic", "nvidia.com/gpu"]),
-        (PluginArgs(ignored_resources=frozenset(("example.com/nic",))), ["nvidia.com/gpu"]),
-        (PluginArgs(ignored_resource_groups=frozenset(("nvidia.com",))), ["example.com/nic"]),
-    ],
-)
-def test_resources_that_the_profile_ignores_need_not_be_free(args: PluginArgs, wanted: list[str]) -> None:
-    pod = PodSignature.of(make_pod().requests(**{"example.com/nic": "1", "nvidia.com/gpu": "8"}).obj())
-
-    assert sorted(name for name, _ in _filtered_requests(replace(DEFAULT, args=args), pod)) == wanted
+from webhook.placement.scheduler import PodSignature, Scheduler
 
 
 class PlainBacklog:
@@ -190,3 +176,14 @@ def test_whether_a_group_reads_pods_of_other_nodes_is_known_of_its_last_attempt(
     unit.is_waiting = False
     groups.settle(group, plain)
     assert (groups.waiting, group.units) == ([], [])
+
+
+def test_a_group_asks_for_what_its_scheduler_counts() -> None:
+    pod = make_pod().requests(cpu=1).pod_resources(cpu=16).obj()
+    full = node("a", capacity={"cpu": "8"})
+    for profile, has_room in ((DEFAULT, False), (KAI, True)):
+        template = SimpleNamespace(
+            scheduler=SimpleNamespace(scheduler=Scheduler(profile)), signature=PodSignature.of(pod), gang=None
+        )
+        unit = cast("Any", SimpleNamespace(pods=[SimpleNamespace(template=cast("Any", template))], least=2))
+        assert Groups().of(unit).has_room(full) is has_room

@@ -147,6 +147,13 @@ def test_a_toleration_that_does_not_tolerate_the_taint_does_not_count(toleration
     assert report(gpu_node("n1", down_for=HOUR), content)[0].remedy.text == after(seconds)
 
 
+def test_another_taint_that_the_pod_does_not_tolerate_evicts_it_at_once() -> None:
+    node = gpu_node("n1", down_for=HOUR, taints=("maintenance:NoExecute",))
+    pod = card_pod("train", "n1").toleration(NOT_READY, operator="Exists", seconds=300)
+
+    assert report(node, pod)[0].remedy.text == after(0)
+
+
 def test_no_pod_is_evicted_from_a_node_without_the_taint_that_evicts() -> None:
     """If all nodes are down, the node lifecycle controller leaves only the taints that keep new pods away."""
     node = gpu_node("n1", down_for=HOUR)

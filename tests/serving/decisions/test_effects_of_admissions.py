@@ -137,8 +137,7 @@ def test_an_admission_that_cannot_be_recorded_is_an_error_on_record() -> None:
 def test_a_fault_after_the_record_refuses_no_pod(fails: str) -> None:
     site = Site(fails=fails)
     assert site.answer(FITS).status == 200
-    steps = ["recorded", "predicted", "admitted"]
-    assert site.effects == steps[: steps.index(fails) + 1]
+    assert site.effects == ["recorded", "predicted", "admitted", "nothing to report"]
     assert (len(site.records), site.counted(), site.observed()) == (1, {"Patched": 1}, 1)
 
 

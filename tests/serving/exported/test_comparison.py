@@ -344,17 +344,18 @@ def test_a_change_during_a_pass_is_compared_in_the_next_one_at_once(monkeypatch:
 
 
 def test_a_replica_that_is_no_longer_the_leader_does_not_report_a_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    site, states = Site(), list[float | None]()
+    site, states, reported = Site(), list[float | None](), asyncio.Event()
 
     async def follow() -> None:
         states.append(site.in_step)
         site.exported._report("")
+        reported.set()
         await asyncio.Event().wait()
 
     async def lead_and_lose() -> None:
         leading = asyncio.create_task(site.exported._keep())
-        while not states:  # noqa: ASYNC110 - no event tells it
-            await asyncio.sleep(0)
+        async with asyncio.timeout(5):
+            await reported.wait()
         states.append(site.in_step)
         leading.cancel()
         with suppress(asyncio.CancelledError):

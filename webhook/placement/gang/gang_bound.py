@@ -13,7 +13,7 @@ import numpy as np
 from webhook.backends.references import Within
 from webhook.cluster.index.labels import DomainCodes, Mask
 from webhook.cluster.index.pod_term import PodTerm
-from webhook.cluster.snapshot import Column, Snapshot
+from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Snapshot
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.selectors import selector_matches
 from webhook.placement.pod.inter_pod_info import DO_NOT_SCHEDULE
@@ -121,7 +121,7 @@ def _on_each_node(info: PodInfo, snapshot: Snapshot, feasible: Mask) -> Column:
     """Return the number of pods that each node can hold, by its resources, its maximum number of pods and its ports."""
     room = snapshot.allowed_pods.clip(max=1) if info.host_ports else snapshot.allowed_pods
     for resource, amount in info.requests:
-        room = np.minimum(room, snapshot.allocatable(resource) // max(amount, 1))
+        room = np.minimum(room, snapshot.allocatable(resource) // max(1, min(amount, LARGEST_AMOUNT)))
     bounded: Column = np.where(feasible, room, 0)
     return bounded
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from webhook.cluster.snapshot import LARGEST_AMOUNT
 from webhook.kube.names import DEFAULT_SCHEDULER, VOLCANO_PLUGIN
 from webhook.kube.pod.amounts import CPU, MEMORY
 from webhook.placement.framework.fit_error import KUBE_SCHEDULER, Wording
@@ -134,9 +135,10 @@ class Profile:
         return self.carry_on is None and (self.enabled is None or DEFAULT_PREEMPTION in self.enabled.post_filter)
 
     def counted_requests(self, info: PodInfo) -> tuple[tuple[str, int], ...]:
-        """Return the requests of `info` that the filters compare with the amounts of nodes."""
+        """Return the requests of `info` that the filters compare with the amounts of nodes, at most LARGEST_AMOUNT."""
         fit = next((each for each in self.filters if isinstance(each, NodeResourcesFit)), None)
-        return () if fit is None else tuple(fit.counted(info))
+        counted = () if fit is None else fit.counted(info)
+        return tuple([(resource, min(amount, LARGEST_AMOUNT)) for resource, amount in counted])
 
     def unmodelled(
         self, info: PodInfo, required: frozenset[str], preferred: frozenset[str]

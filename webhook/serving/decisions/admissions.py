@@ -212,17 +212,19 @@ class Admissions:
             self._seconds.observe(self._dependencies.monotonic_seconds() - arrival.arrived_seconds)
         except Exception as error:
             return self._failed(decision, arrival, decision_id, error)
+        # The record has the decision, and a pod is not refused because of what is done after it.
         try:
             if records_predictions and (prediction := result.prediction) is not None:
                 self._dependencies.predicted(request, prediction.binding, cluster, policy)
+        except Exception:
+            self._log.exception("prediction is not kept", decision=decision_id, uid=request.uid)
+        try:
             if result.candidate is not None and not request.dry_run:
                 self._dependencies.admitted(request, result.candidate)
-            if not result.counted.kind:
-                self._dependencies.reported(request, result.report, policy)
         except Exception:
-            # The record has the decision, and a pod is not refused because of what is done after it.
-            ids = {"decision": decision_id, "uid": request.uid, "namespace": request.namespace}
-            self._log.exception("admission is not followed up", **ids)
+            self._log.exception("room is not reserved", decision=decision_id, uid=request.uid)
+        if not result.counted.kind:
+            self._dependencies.reported(request, result.report, policy)
         return Answer(200, response)
 
     def count_refusal(self, status: int) -> None:

@@ -89,7 +89,10 @@ class QueuedPods(AssumedPods[int]):
         """Release the room of the gang of a pod without room, unless enough pods of the gang have room to start."""
         self._leave_without_room(number)
         entry = self._table[number]
-        if entry.gang is None or self._can_start(entry, entry.gang, self.by_key):
+        if entry.gang is None:
+            return
+        if self._can_start(entry, entry.gang, self.by_key):
+            self._table.held.discard(entry.gang)
             return
         self._table.held.add(entry.gang)
         placed = [each for each in self._table.members(entry.gang) if each in self.by_key]
