@@ -69,7 +69,7 @@ def test_a_record_is_of_a_pod_by_its_name_or_what_that_was_generated_from(pod: s
     assert is_of_pod(make_record(0, name=name), pod) == taken
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Asia/Shanghai", "America/New_York"])
+@pytest.mark.parametrize("zone", ["UTC", "XXX-8", "XXX5"])
 def test_a_time_without_a_zone_is_in_utc_wherever_the_command_runs(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", zone)
     time.tzset()
