@@ -21,6 +21,7 @@ from webhook.documents.field import InvalidInput
 from webhook.documents.text import json_bytes
 from webhook.kube.deadline import Expired, never
 from webhook.runtime.token_bucket import TokenBucket
+from webhook.serving.view.views import View
 
 T = TypeVar("T")
 
@@ -92,7 +93,7 @@ def application(sources: Sources) -> web.Application:
     app.router.add_get("/api/events", feed.serve, allow_head=False)
     app.router.add_get("/healthz", functools.partial(_health, sources))
     for each in all_endpoints(sources):
-        app.router.add_route(each.method, each.path, _handler(each, worker, limit))
+        app.router.add_route(each.method, each.path, _handler(each, sources.view, worker, limit))
     for path, file in static_files().items():
         address = "/" if path == "index.html" else f"/{path}"
         app.router.add_get(address, functools.partial(_send_file, file.read_bytes(), _TYPES[file.suffix]))
@@ -119,14 +120,15 @@ async def _health(sources: Sources, _: web.Request) -> web.Response:
     return web.Response(text="ok" if is_ready else "the view of the cluster is not there yet", status=200)
 
 
-def _handler(endpoint: Endpoint, worker: Worker, limit: TokenBucket) -> Handler:
+def _handler(endpoint: Endpoint, view: View, worker: Worker, limit: TokenBucket) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
         if endpoint.method == "POST" and (wait_seconds := limit.take(time.monotonic())):
             raise _too_many("too many requests; try again in a few seconds", wait_seconds)
         body = await request.read() if request.can_read_body else b""
+        snapshot = view.snapshot()
 
         def work(expired: Expired) -> bytes:
-            return json_bytes(endpoint.answer(Asked(dict(request.query), body, expired)))
+            return json_bytes(endpoint.answer(Asked(snapshot, dict(request.query), body, expired)))
 
         text = await worker.run(work) if endpoint.is_costly else work(never)
         response = web.Response(body=text, content_type="application/json")

@@ -28,8 +28,13 @@ Query = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request: its query, its body (empty for GET), and a function that returns whether the time for it is over."""
+    """A request: the cluster at its time, its query, and its body, which is empty for GET.
 
+    `expired` returns whether the time for it is over. The worker thread has `snapshot`, because only the thread that
+    applies the events of the watches can ask a live view for one.
+    """
+
+    snapshot: Snapshot
     query: Query = field(default_factory=dict)
     body: bytes = b""
     expired: Expired = never

@@ -13,6 +13,7 @@ import gzip
 import hashlib
 import re
 from collections.abc import Mapping
+from itertools import starmap
 from posixpath import dirname, join, normpath
 from typing import Any
 from urllib.parse import urlencode
@@ -38,17 +39,19 @@ def report_of(sources: Sources, time: str) -> bytes:
         InvalidInput: an input of a page cannot be read.
     """
     state = ClusterState(sources.session.rules.default, sources.facts)
-    whole = orjson.loads(state.full(sources.view.snapshot(), sources.view.age_seconds(), sources.name))
-    answers = dict(_recorded(each, query) for each in all_endpoints(sources) for query in each.reported())
+    snapshot = sources.view.snapshot()
+    whole = orjson.loads(state.full(snapshot, sources.view.age_seconds(), sources.name))
+    asked = ((each, Asked(snapshot, query)) for each in all_endpoints(sources) for query in each.reported())
+    answers = dict(starmap(_recorded, asked))
     data = json_bytes({"time": time, "state": whole, "answers": answers})
     return _page(base64.b64encode(gzip.compress(data, 9, mtime=0)).decode())
 
 
-def _recorded(endpoint: Endpoint, query: Mapping[str, str]) -> tuple[str, Any]:
+def _recorded(endpoint: Endpoint, asked: Asked) -> tuple[str, Any]:
     """Return the URL of a request, as the front end requests it, and its answer."""
-    address = f"{endpoint.path}?{urlencode(query)}" if query else endpoint.path
+    address = f"{endpoint.path}?{urlencode(asked.query)}" if asked.query else endpoint.path
     try:
-        return address, endpoint.answer(Asked(query))
+        return address, endpoint.answer(asked)
     except (InvalidInput, NotFoundError) as error:
         texts = [*map(str, error.errors)] if isinstance(error, InvalidInput) else [str(error)]
         return address, {"errors": texts}

@@ -8,7 +8,7 @@ import asyncio
 import shutil
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -110,7 +110,9 @@ class TestBrowser:
             async with _watched(page):
                 yield page
             await _forget(page)
-        except BaseException:
+        except BaseException as error:
+            with suppress(Exception):
+                error.add_note(f"{page.url} shows: {await page.locator('body').inner_text(timeout=1000)}")
             await page.context.close()
             raise
         if self._free.setdefault(language, page) is not page:
@@ -147,9 +149,14 @@ async def _watched(page: "Page") -> AsyncIterator[None]:
     }
     for event, listener in listeners.items():
         page.on(event, listener)
-    yield
-    for event, listener in listeners.items():
-        page.remove_listener(event, listener)
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(f"faults of the page: {faults}")
+        raise
+    finally:
+        for event, listener in listeners.items():
+            page.remove_listener(event, listener)
     assert faults == []
 
 

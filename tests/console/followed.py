@@ -1,6 +1,7 @@
 """A console that follows a live view without an API server: a test applies the events."""
 
 import math
+import threading
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -18,13 +19,14 @@ from webhook.serving.view.views import FixedView
 
 
 class Followed(FixedView):
-    """A live view of `objects`. `apply` is an event of a watch."""
+    """A live view of `objects`. `apply` is an event of a watch. Only the thread that serves it may use it."""
 
     is_live = True
     has_namespaces = True
 
     def __init__(self, objects: Iterable[dict[str, Any]] = (), *, is_synced: bool = True) -> None:
         self.is_synced = is_synced
+        self.thread: int | None = None
         self.facts = PodFacts("maip.mxsf.io")
         self._cache = ClusterCache(self.facts)
         for each in objects:
@@ -38,6 +40,7 @@ class Followed(FixedView):
         self._cache.put_scheduler_evidence(SchedulerEvidence(frozenset(), "\n".join(schedulers)))
 
     def snapshot(self) -> Snapshot:
+        assert self.thread in (None, threading.get_ident()), "a live view is not safe for the worker thread"
         return self._cache.snapshot()
 
     def age_seconds(self) -> float:
@@ -48,6 +51,9 @@ class Followed(FixedView):
 async def console_following(view: Followed) -> AsyncIterator[str]:
     """Serve the console of the view, and yield its address."""
     session = Session(cluster="unused", needs_pods=False)
-    sources = Sources(session, view, view.facts, lambda: (view.snapshot(), Disruptions({}, None)), name="test")
+    listed = view.snapshot(), Disruptions({}, None)
+    sources = Sources(session, view, view.facts, lambda: listed, name="test")
+    view.thread = threading.get_ident()
     async with listening(sources, Address("127.0.0.1", 0)) as address:
         yield f"http://{address}"
+    view.thread = None

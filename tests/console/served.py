@@ -37,4 +37,4 @@ def asked(
     session = Session(cluster=str(cluster), policies=policies, needs_pods=False)
     sources = fixed_sources(session, tuple(map(str, audit)))
     (endpoint,) = (each for each in all_endpoints(sources) if each.path == path)
-    return endpoint.answer(Asked(query, body.encode()))
+    return endpoint.answer(Asked(sources.view.snapshot(), query, body.encode()))

@@ -150,3 +150,20 @@ def test_a_change_leads_from_the_state_of_a_client_to_that_of_the_view() -> None
             key: whole[key] for key in ("groups", "pending", "generation")
         }
         before = after
+
+
+@pytest.mark.parametrize(
+    "path", ["node?name=node-1", "pending", "pending/explain?namespace=a&name=waits", "policies", "admissions", "try"]
+)
+def test_only_the_serving_thread_asks_a_live_view_for_its_snapshot(path: str) -> None:
+    """The worker thread would see the view between the steps of a change."""
+    view, waiting = Followed([*NODES, pod("a", "waits", 1)]), pod("a", "tried", 1)
+
+    async def ask() -> int:
+        async with console_following(view) as address, aiohttp.ClientSession() as session:
+            origin = {"Origin": address}
+            method, body = ("POST", orjson.dumps(waiting)) if path == "try" else ("GET", b"")
+            async with session.request(method, f"{address}/api/{path}", data=body, headers=origin) as response:
+                return response.status
+
+    assert asyncio.run(ask()) == 200

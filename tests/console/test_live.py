@@ -47,11 +47,12 @@ def deployed(cluster: Cluster, tmp_path: Path) -> Iterator[Path]:
 def test_the_admissions_are_those_of_the_replicas(deployed: Path, cluster: Cluster, kubelet: Kubelet) -> None:
     start_replica(cluster, "webhook-0", namespace=NAMESPACE, args=["serve", "--audit=-"])
     kubelet.logs["webhook-0", False] = log_of(1, 2, replica="webhook-0")
-    sources, _ = sources_of(Session(kubeconfig=deployed, needs_pods=False), ())
+    sources, view = sources_of(Session(kubeconfig=deployed, needs_pods=False), ())
     (listed, decision) = (each for each in all_endpoints(sources) if each.path.startswith("/api/admissions"))
 
-    found: Any = listed.answer(Asked())
-    detail: Any = decision.answer(Asked({"decision": make_record(2).decision}))
+    assert view is not None
+    found: Any = listed.answer(Asked(view.snapshot()))
+    detail: Any = decision.answer(Asked(view.snapshot(), {"decision": make_record(2).decision}))
 
     assert [row["name"] for row in found["rows"]] == ["worker-2", "worker-1"]
     assert detail["replica"] == "webhook-0"

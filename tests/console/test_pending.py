@@ -238,7 +238,7 @@ def test_what_pods_wait_for_follows_the_cluster() -> None:
     found = PendingPods(sources)
 
     def waits() -> list[str]:
-        answer: Any = found.groups(Asked())
+        answer: Any = found.groups(Asked(view.snapshot()))
         return [each["waitsFor"] for each in answer["groups"]]
 
     before = waits()

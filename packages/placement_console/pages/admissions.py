@@ -67,7 +67,7 @@ class Admissions:
         """Return the newest records that the query selects, their timeline, and the slowest of them."""
         if not self._has_records:
             return {"hasFiles": False}
-        nodes, counts = _nodes_of_pods(self._sources.view.snapshot()), _Counts()
+        nodes, counts = _nodes_of_pods(asked.snapshot), _Counts()
         with remarks_taken() as remarks, self._opened() as sources:
             broken, is_complete = BrokenLines(), True
             for number, entry in enumerate(sources.entries(broken.report)):
@@ -96,7 +96,7 @@ class Admissions:
             NotFoundError: no record has the decision.
         """
         wanted = asked.query.get("decision", "")
-        nodes = _nodes_of_pods(self._sources.view.snapshot())
+        nodes = _nodes_of_pods(asked.snapshot)
         with remarks_taken():
             known = self._reported.get(wanted)
             for entry in [known] if known is not None else self._entries(asked.expired):

@@ -14,7 +14,7 @@ def endpoints(sources: Sources) -> Sequence[Endpoint]:
     """Return the endpoints of the page."""
 
     def node(asked: Asked) -> object:
-        name, snapshot = asked.query.get("name", ""), sources.view.snapshot()
+        name, snapshot = asked.query.get("name", ""), asked.snapshot
         row = snapshot.rows.get(name)
         if row is None:
             raise NotFoundError(f"there is no node {name}")

@@ -48,7 +48,7 @@ def _tried(sources: Sources, asked: Asked) -> object:
     session, documents = sources.session, parse(asked.body, PLACE)
     if namespace := asked.query.get("namespace", ""):
         documents = with_namespace(documents, namespace)
-    snapshot = with_planned_objects(sources.view.snapshot(), documents)
+    snapshot = with_planned_objects(asked.snapshot, documents)
     with remarks_taken() as remarks:
         workloads = session.workloads_of(documents, snapshot)
         _check_size(workloads)

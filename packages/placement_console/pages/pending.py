@@ -55,9 +55,9 @@ class PendingPods:
         self._queue: tuple[Snapshot, PendingQueue] | None = None
         self._waits_for: dict[PodKey, str] = {}
 
-    def groups(self, _: Asked) -> object:
+    def groups(self, asked: Asked) -> object:
         """Return the pending pods in the order of the queue. Pods of one owner and template are one group."""
-        snapshot, found = self._sources.view.snapshot(), list[dict[str, Any]]()
+        snapshot, found = asked.snapshot, list[dict[str, Any]]()
         queue, end_seconds = self._placed(snapshot), time.monotonic() + _MOST_SECONDS
         for key, pods in self._grouped(snapshot):
             if len(found) == _MOST_GROUPS:
@@ -76,7 +76,7 @@ class PendingPods:
 
     def explained(self, asked: Asked) -> object:
         """Return the results of `check` and `explain` for a pending pod."""
-        snapshot = self._sources.view.snapshot()
+        snapshot = asked.snapshot
         pod, fact = self._named(asked.query, snapshot)
         session = self._sources.session
         with remarks_taken() as remarks:

@@ -31,9 +31,9 @@ def endpoints(sources: Sources) -> Sequence[Endpoint]:
     )
 
 
-def _in_force(sources: Sources, _: Asked) -> dict[str, Any]:
+def _in_force(sources: Sources, asked: Asked) -> dict[str, Any]:
     """Return the policies, each with the namespaces of the view in which it is in force."""
-    policies, snapshot = sources.session.rules, sources.view.snapshot()
+    policies, snapshot = sources.session.rules, asked.snapshot
     namespaces: dict[str, list[str]] = {}
     for name, each in sorted(snapshot.namespaces.items()):
         namespaces.setdefault(policies.of_namespace(name, each.labels).identity, []).append(name)
@@ -63,7 +63,7 @@ def _replayed(sources: Sources, asked: Asked) -> dict[str, Any]:
     session = sources.session
     candidate = policy_set(parse_policies(asked.body, PLACE), session.rules.default)
     left_out, unreadable, kinds = Counter[str](), list[FieldError](), candidate.default.kinds
-    made = Replay(candidate, session.rules, sources.view.snapshot())
+    made = Replay(candidate, session.rules, asked.snapshot)
     is_complete = True
     with remarks_taken() as remarks, ExitStack() as stack:
         if asked.query.get("source") == "audit":
