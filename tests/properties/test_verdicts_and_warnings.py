@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.support.admission import DOMAIN, TYPE, USAGE, admit_pod, policy_with
@@ -38,6 +38,7 @@ def group_of(backend: str, members: int, spec: dict[str, Any]) -> list[dict[str,
     return [pod_group("g", group="scheduling.k8s.io", members=members, **spec)] if backend == "native" else []
 
 
+@example("native", 2, 0, {"priority": 0}, 1, 0, "high", False, "warn")
 @given(
     backend=st.sampled_from(BACKENDS),
     size=st.none() | st.integers(1, 6),

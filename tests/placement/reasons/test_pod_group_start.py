@@ -92,6 +92,18 @@ def test_group_with_the_policy_basic_starts_in_part_and_is_not_denied() -> None:
     assert placement.deny_exemption == "PodGroup g has the policy basic, which starts its pods one by one"
 
 
+def test_no_pod_of_a_group_that_never_starts_holds_a_node_while_others_lack_room() -> None:
+    """Without the group's priority, the pods would start one by one."""
+    verdict = verdict_on(OF_TWO.spec(priorityClassName="high"), cards=2, members=0, priority=0)
+
+    placement = placement_of(verdict)
+    assert placement is not None
+    assert (placement.verdict, placement.binding.verdict) == ("Infeasible", "Infeasible")
+    assert placement.deny_exemption == "its PodGroup can change"
+    assert [each for each in verdict.warnings if "PodGroup g never starts" in each]
+    assert not [each for each in verdict.warnings if "would start" in each]
+
+
 def test_pod_alone_that_fits_nowhere_is_denied_with_any_policy() -> None:
     for members in (0, 2):
         assert placed(WITHOUT_SIZE.gpu(8), members=members, priority=0).deny_exemption == ""

@@ -101,9 +101,13 @@ def _doubt_of_preference(group: PodGroup, pod: PodInfo, snapshot: Snapshot) -> s
 
 
 def _never(placement: Placement, reason: str) -> Placement:
-    if placement.verdict not in ("Feasible", "Waiting"):
-        return placement
     gang = placement.gang
+    if placement.verdict not in ("Feasible", "Waiting"):
+        if placement.verdict == "Unknown" or gang is None or gang.own is None or gang.own.verdict == "Infeasible":
+            return placement
+        # The gang lacks room for some of its pods, and its group keeps back the others.
+        exemption = placement.deny_exemption or _CAN_CHANGE
+        return replace(placement, deny_exemption=exemption, gang=replace(gang, own=None))
     if gang is not None:
         gang = replace(gang, own=None, next_message=gang.next_message and reason)
     return replace(
