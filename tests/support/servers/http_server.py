@@ -14,7 +14,7 @@ async def http_server(
     """Serve `answer` for every path and method until the block ends, and return the URL."""
     application = web.Application()
     application.router.add_route("*", "/{tail:.*}", answer)
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.01)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
     await site.start()
