@@ -89,6 +89,13 @@ _MIX = ((8, 1, 6.0), (64, 8, 1.0))
         ),
         pytest.param(
             ((1, 1, 1.0),),
+            pod(1, 1),
+            [gpus("fewer-cards", 64, 2), gpus("less-cpu", 32, 4)],
+            "fewer-cards",
+            id="of equal losses the fewest cards, with more CPU",
+        ),
+        pytest.param(
+            ((1, 1, 1.0),),
             make_pod(),
             [gpus("empty", 64, 0), gpus("used", 64, 0, make_pod().requests(cpu=32))],
             "used",
