@@ -218,7 +218,8 @@ def test_pod_is_not_changed() -> None:
 
 
 def test_nodes_that_pass_are_those_of_the_present_state_of_a_snapshot_that_changes_in_place() -> None:
-    shown, scheduler, asked = WorkingSnapshot(Snapshot.of([node("a"), node("b")])), Scheduler(), make_pod().host_port(80)
+    shown, scheduler = WorkingSnapshot(Snapshot.of([node("a"), node("b")])), Scheduler()
+    asked = make_pod().host_port(80)
     signature = PodSignature.of(asked.obj())
     scheduler.answer(signature, shown.snapshot)
 

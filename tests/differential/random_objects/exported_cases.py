@@ -56,7 +56,10 @@ LEFT_TO_WEBHOOK = {
     "gpu-fraction": "0.5",
     "preemptible": "true",
 }
-CARDS = ("nvidia.com/gpu", "amd.com/gpu", "nvidia.com/mig-1g.10gb", "volcano.sh/vgpu-number", "huawei.com/Ascend910", "nvidia.com/gpumem")
+CARDS = (
+    *("nvidia.com/gpu", "amd.com/gpu", "nvidia.com/mig-1g.10gb"),
+    *("volcano.sh/vgpu-number", "huawei.com/Ascend910", "nvidia.com/gpumem"),
+)
 
 
 class Choices(Dice):

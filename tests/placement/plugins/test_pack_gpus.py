@@ -215,6 +215,25 @@ def test_profile_keeps_to_the_preferred_pool() -> None:
     assert Scheduler(PACK_GPUS).place(pending, Snapshot.of(nodes)).node == "mine"
 
 
+@pytest.mark.parametrize(
+    ("taints", "weight"),
+    [
+        pytest.param(("x=y:PreferNoSchedule", "z=y:PreferNoSchedule"), 100, id="a node with one more taint"),
+        pytest.param(("x=y:PreferNoSchedule",), 99, id="a pool that it prefers less"),
+    ],
+)
+def test_profile_keeps_to_what_the_pod_prefers_by_little(taints: tuple[str, ...], weight: int) -> None:
+    """The node that packs is in the pool `b`, or has one more taint."""
+    nodes = [
+        node("mine", labels={"pool": "a"}, taints=["x=y:PreferNoSchedule"], capacity={"cpu": 96, _GPU: 8}),
+        node("other", pod(8, 2), labels={"pool": "b"}, taints=[*taints], capacity={"cpu": 96, _GPU: 8}),
+    ]
+    pending = pod(8, 1).prefer_node(100, match_expressions(("pool", "In", ["a"])))
+    pending = pending.prefer_node(weight, match_expressions(("pool", "In", ["b"])))
+
+    assert Scheduler(PACK_GPUS).place(pending.obj(), Snapshot.of(nodes)).node == "mine"
+
+
 def test_values_follow_a_snapshot_that_changes_in_place() -> None:
     """The pods before a pod take cards of the same snapshot, whose log has another position then."""
     packing, pending, rows = plugin(*_MIX), pod_info(pod(8, 1)), np.arange(3)

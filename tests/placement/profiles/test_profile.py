@@ -63,7 +63,7 @@ def test_pack_gpus_profile_decides_by_taints_and_affinity_then_cards_then_the_re
         "ImageLocality": 1,
     }
     assert cards == 100 * sum(weights.values()) + 1
-    assert first == {cards + sum(weights.values()) + 1}
+    assert first == {100 * (cards + sum(weights.values())) + 1}
     assert [each.name for each in PACK_GPUS.filters] == [each.name for each in DEFAULT.filters]
 
 
