@@ -63,7 +63,7 @@ differential-releases: $(STAMP) ## compare 350 random pods with the kube-schedul
 differential-capacity: $(STAMP) ## compare the counts of 200 random pods with the real kube-scheduler (make test: 10)
 	DIFFERENTIAL_CAPACITY=200 $(BIN)/python -m pytest tests/differential/test_capacity.py
 
-differential-export: $(STAMP) ## compare 2,000 pods under 500 exported policies with the webhook (make test: 30 under 4)
+differential-export: $(STAMP) ## compare 2,000 pods under 500 exported policies with the webhook (make test: 60 under 4)
 	DIFFERENTIAL_EXPORTED_PODS=2000 DIFFERENTIAL_EXPORTED_POLICIES=500 \
 		$(BIN)/python -m pytest tests/differential/test_exported_policy.py $(PYTEST_ARGS)
 

@@ -8,10 +8,11 @@ import pytest
 from tests.placement.ranking.small_clusters import place
 from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.plugins import node
-from webhook.cluster.node_info import NodeInfo
+from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.working_snapshot import WorkingSnapshot
 from webhook.placement.profiles.profile import BINPACK, DEFAULT
-from webhook.placement.scheduler import Placement, Scheduler
+from webhook.placement.scheduler import Placement, PodSignature, Scheduler
 
 _SMALL = {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "8", "pods": "3"}
 
@@ -214,3 +215,14 @@ def test_pod_is_not_changed() -> None:
     raw = pod.obj()
     Scheduler().place(raw, Snapshot.of([node("a")]))
     assert raw == pod.obj()
+
+
+def test_nodes_that_pass_are_those_of_the_present_state_of_a_snapshot_that_changes_in_place() -> None:
+    shown, scheduler = WorkingSnapshot(Snapshot.of([node("a"), node("b")])), Scheduler()
+    asked = make_pod().host_port(80)
+    signature = PodSignature.of(asked.obj())
+    scheduler.answer(signature, shown.snapshot)
+
+    assert [*scheduler.feasible_rows(signature, shown.snapshot)] == [0, 1]
+    shown.add(RunningPod.of(asked.node_name("a").obj()))
+    assert [*scheduler.feasible_rows(signature, shown.snapshot)] == [1]

@@ -56,7 +56,10 @@ LEFT_TO_WEBHOOK = {
     "gpu-fraction": "0.5",
     "preemptible": "true",
 }
-CARDS = ("nvidia.com/gpu", "amd.com/gpu", "nvidia.com/mig-1g.10gb", "volcano.sh/vgpu-number", "huawei.com/Ascend910")
+CARDS = (
+    *("nvidia.com/gpu", "amd.com/gpu", "nvidia.com/mig-1g.10gb"),
+    *("volcano.sh/vgpu-number", "huawei.com/Ascend910", "nvidia.com/gpumem"),
+)
 
 
 class Choices(Dice):
@@ -258,6 +261,9 @@ def _annotations(dice: Choices) -> dict[str, str]:
     for name, value in LEFT_TO_WEBHOOK.items():
         if dice.chance(2):
             found[f"{DOMAIN}/{name}"] = value
+    # A template can have the record of an earlier revision.
+    recorded = {f"{DOMAIN}/placement-policy": "default@old", f"{DOMAIN}/placement-rules": "GpuProduct,BinPacking"}
+    found |= recorded if dice.chance(5) else {}
     return {**found, **dice.fields(3, **{"gpu-fraction": lambda: "0.5", "example.com/a": lambda: "b"})}
 
 

@@ -74,6 +74,14 @@ def test_of_two_policies_for_one_namespace_the_first_is_in_force() -> None:
     ]
 
 
+def test_a_policy_after_one_that_selects_every_namespace_is_in_force_in_none() -> None:
+    every = named("every", namespaceSelector={})
+
+    found = objects_of(export(PolicySet.of(policy_with(), (every,))), "MutatingAdmissionPolicy")
+
+    assert [variables_of(Exported([each], [], []))["inForce"] == "false" for each in found] == [False, True]
+
+
 USER, GROUPS = "request.userInfo.username", "request.userInfo.?groups.orValue([])"
 
 

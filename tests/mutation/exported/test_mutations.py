@@ -5,6 +5,7 @@ from itertools import islice
 
 from tests.differential.random_objects.exported_cases import random_policies
 from tests.mutation.exported.exporting import exported, objects_of
+from tests.support.admission import policy_with
 from webhook.mutation.edits.node_edits import PREFERRED_NODES, REQUIRED_NODE
 from webhook.mutation.exported import export
 from webhook.policy.policy_set import PolicySet
@@ -65,3 +66,14 @@ def test_operations_are_those_of_the_rules_in_their_order_and_the_record_is_last
 
     assert -1 not in places
     assert places == sorted(places)
+
+
+def test_recorded_rules_are_kept_if_this_revision_has_recorded_them() -> None:
+    """A pod template can have the record of an earlier revision, whose rules need not be in force."""
+    (mutation,) = objects_of(exported(), "MutatingAdmissionPolicy")[0]["spec"]["mutations"]
+    recorded = 'variables.own[?"maip.mxsf.io/placement-rules"].orValue("").split(",")'
+
+    before, _, after = mutation["jsonPatch"]["expression"].partition(recorded)
+    revision = f'variables.own[?"maip.mxsf.io/placement-policy"].orValue("") == "{policy_with().identity}"'
+    assert before.endswith(f"({revision} ? ")
+    assert after.startswith(" : [])")

@@ -61,3 +61,16 @@ def test_several_capacities_of_a_node_leave_the_score_open() -> None:
     assert unmodelled(*_FREE) == ()
     assert unmodelled(*_FREE, make_capacity("more", "late", "9Gi", on={_ZONE: "a"})) == ("VolumeBinding",)
     assert unmodelled(*_FREE, make_capacity("wide", "late", largest="9Gi", on={})) == ("VolumeBinding",)
+
+
+def test_volumes_for_several_claims_of_a_class_are_summed() -> None:
+    """On a, 2 Gi of 6 Gi are requested: 33 percent; on b, all of it."""
+    pod = make_pod().spec(volumes=uses("c", "d"))
+    claims = [make_pvc(name, "late") for name in ("c", "d")]
+    volumes = [
+        available(make_pv(f"{name}-{size}", "late", on={_ZONE: [name]}, storage=size))
+        for name, size in (("a", "2Gi"), ("a", "4Gi"), ("b", "1Gi"), ("b", "1024Mi"))
+    ]
+    placement = placed(37, pod, *_NODES, *claims, *volumes, make_storage_class("late"), make_csi_driver())
+
+    assert [placement.scores[name]["VolumeBinding"] for name in "ab"] == [67, 0]

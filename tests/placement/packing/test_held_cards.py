@@ -75,6 +75,7 @@ def test_a_node_that_is_down_since_an_unknown_time_counts_as_down() -> None:
         pytest.param(CRASH.deletion(ago(30)), id="crashes while it is being killed"),
         pytest.param(CRASH.owner("Job", "train", api_version="batch/v1"), id="is restarted by a Job"),
         pytest.param(card_pod("agent", "down").owner("DaemonSet", "agent"), id="is of a DaemonSet"),
+        pytest.param(card_pod("agent", "n1").owner("DaemonSet", "a").deletion(ago(HOUR)), id="of one should end"),
         pytest.param(card_pod("static", "down").owner("Node", "down", api_version="v1"), id="is static"),
         pytest.param(waiting(card_pod("pulls", "n1"), "ContainerCreating", HOUR), id="pulls its image"),
         pytest.param(card_pod("works", "blip"), id="is on a node that is silent for a moment"),

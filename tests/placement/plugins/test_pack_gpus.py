@@ -89,6 +89,13 @@ _MIX = ((8, 1, 6.0), (64, 8, 1.0))
         ),
         pytest.param(
             ((1, 1, 1.0),),
+            pod(1, 1),
+            [gpus("fewer-cards", 64, 2), gpus("less-cpu", 32, 4)],
+            "fewer-cards",
+            id="of equal losses the fewest cards, with more CPU",
+        ),
+        pytest.param(
+            ((1, 1, 1.0),),
             make_pod(),
             [gpus("empty", 64, 0), gpus("used", 64, 0, make_pod().requests(cpu=32))],
             "used",
@@ -206,6 +213,25 @@ def test_profile_keeps_to_the_preferred_pool() -> None:
     pending = make_pod().gpu(1).prefer_node(1, match_expressions(("pool", "In", ["a"]))).obj()
 
     assert Scheduler(PACK_GPUS).place(pending, Snapshot.of(nodes)).node == "mine"
+
+
+@pytest.mark.parametrize(
+    ("taints", "weight"),
+    [
+        pytest.param(("x=y:PreferNoSchedule", "z=y:PreferNoSchedule"), 100, id="a node with one more taint"),
+        pytest.param(("x=y:PreferNoSchedule",), 99, id="a pool that it prefers less"),
+    ],
+)
+def test_profile_keeps_to_what_the_pod_prefers_by_little(taints: tuple[str, ...], weight: int) -> None:
+    """The node that packs is in the pool `b`, or has one more taint."""
+    nodes = [
+        node("mine", labels={"pool": "a"}, taints=["x=y:PreferNoSchedule"], capacity={"cpu": 96, _GPU: 8}),
+        node("other", pod(8, 2), labels={"pool": "b"}, taints=[*taints], capacity={"cpu": 96, _GPU: 8}),
+    ]
+    pending = pod(8, 1).prefer_node(100, match_expressions(("pool", "In", ["a"])))
+    pending = pending.prefer_node(weight, match_expressions(("pool", "In", ["b"])))
+
+    assert Scheduler(PACK_GPUS).place(pending.obj(), Snapshot.of(nodes)).node == "mine"
 
 
 def test_values_follow_a_snapshot_that_changes_in_place() -> None:

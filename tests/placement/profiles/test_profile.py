@@ -3,10 +3,12 @@
 import pytest
 
 from tests.support.objects.builders import make_pod
-from tests.support.plugins import pod_info
+from tests.support.plugins import node, pod_info
+from webhook.cluster.snapshot import Snapshot
+from webhook.placement.plugins.node_volume_limits import NodeVolumeLimits
 from webhook.placement.plugins.pod_topology_spread import PodTopologySpread
 from webhook.placement.profiles.plugin_registry import DEFAULT_PREEMPTION, PLUGIN_BY_NAME, PluginArgs, modelled_plugins
-from webhook.placement.profiles.profile import BINPACK, DEFAULT, PACK_GPUS, PROFILES, Enabled, Profile
+from webhook.placement.profiles.profile import BINPACK, DEFAULT, PACK_GPUS, PROFILES, Enabled, Profile, UnmodelledStep
 
 _MADE = modelled_plugins(PluginArgs())
 SPREAD = PodTopologySpread.name
@@ -61,7 +63,7 @@ def test_pack_gpus_profile_decides_by_taints_and_affinity_then_cards_then_the_re
         "ImageLocality": 1,
     }
     assert cards == 100 * sum(weights.values()) + 1
-    assert first == {cards + sum(weights.values()) + 1}
+    assert first == {100 * (cards + sum(weights.values())) + 1}
     assert [each.name for each in PACK_GPUS.filters] == [each.name for each in DEFAULT.filters]
 
 
@@ -75,3 +77,29 @@ def test_nominated_pods_keep_their_nodes_with_any_plugins() -> None:
     found, _ = profile.unmodelled(pod_info(make_pod()), frozenset(required), frozenset())
 
     assert found == {DEFAULT_PREEMPTION}
+
+
+@pytest.mark.parametrize(("filters", "is_named"), [((NodeVolumeLimits.name,), True), (("NodeName",), False)])
+def test_volume_limits_that_may_not_be_known_are_named_where_the_filter_runs(
+    filters: tuple[str, ...], *, is_named: bool
+) -> None:
+    """It has no scores, but a node without a CSINode has no limits, so the verdict holds."""
+    profile = Profile.of("x", enabled=Enabled((), filters, ((SPREAD, 1),)))
+
+    found = profile.unmodelled(pod_info(make_pod()), frozenset(), frozenset((NodeVolumeLimits.name,)))
+
+    assert found == (frozenset(), frozenset((NodeVolumeLimits.name,) if is_named else ()))
+
+
+@pytest.mark.parametrize(
+    ("resources", "applies"),
+    [(("nvidia.com/gpumem",), True), (("cpu",), True), (("nvidia.com/gpucores",), False), ((), True)],
+)
+def test_step_applies_to_pods_that_request_one_of_its_resources_or_shares(
+    resources: tuple[str, ...], *, applies: bool
+) -> None:
+    """Shares that no node offers are no requests of a pod on a snapshot."""
+    pod = pod_info(make_pod().requests(cpu=1).gpu(8000, "nvidia.com/gpumem")).normalized_for(Snapshot.of([node("a")]))
+
+    assert pod.shares == ("nvidia.com/gpumem",)
+    assert UnmodelledStep("extender", frozenset(resources)).applies_to(pod) is applies

@@ -213,7 +213,7 @@ def _pack_gpus() -> Enabled:
     replaced = (NodeResourcesFit.name, NodeResourcesBalancedAllocation.name)
     last = tuple((name, weight) for name, weight in defaults.score if name not in (*first, *replaced))
     of_cards = MAX_NODE_SCORE * sum(weight for _, weight in last) + 1
-    of_first = of_cards + sum(weight for _, weight in last) + 1
+    of_first = MAX_NODE_SCORE * (of_cards + sum(weight for _, weight in last)) + 1
     scores = (*((name, of_first) for name in first), (PackGpus.name, of_cards), *last)
     return Enabled(defaults.pre_filter, defaults.filter, scores)
 
