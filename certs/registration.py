@@ -3,7 +3,9 @@
 import base64
 from collections.abc import Collection, Iterable
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from urllib.parse import urlsplit
 
@@ -58,8 +60,7 @@ def manifest(target: Target, webhook_rules: WebhookRules | None = None) -> JsonO
 
     `webhook_rules` select the objects for which the webhooks are called. None means those of the built-in policy.
     """
-    text = files("certs").joinpath(MANIFEST).read_bytes()
-    configuration = parse(text, MANIFEST)[0].content
+    configuration = deepcopy(_shipped())
     configuration["metadata"]["name"] = target.configuration
     for webhook in configuration["webhooks"]:
         webhook["clientConfig"]["service"].update(namespace=target.namespace, name=target.service)
@@ -70,6 +71,11 @@ def manifest(target: Target, webhook_rules: WebhookRules | None = None) -> JsonO
         if webhook_rules is not None:
             webhook.update(webhook_rules.rules(webhook["name"]))
     return configuration
+
+
+@cache
+def _shipped() -> JsonObject:
+    return parse(files("certs").joinpath(MANIFEST).read_bytes(), MANIFEST)[0].content
 
 
 def with_ca_bundle(configuration: JsonObject, bundle: bytes) -> JsonObject:

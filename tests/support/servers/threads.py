@@ -21,7 +21,7 @@ class LocalServer(ThreadingHTTPServer):
 @contextmanager
 def served_in_thread(server: BaseServer) -> Iterator[None]:
     """Let the server answer until the block ends."""
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, name=type(server).__name__)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.002}, name=type(server).__name__)
     thread.start()
     try:
         yield
