@@ -19,8 +19,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from placement_planner.simulation.templates import Template
+from webhook.cluster.index.pod_term import PodTerm
 from webhook.cluster.node_info import NodeInfo
 from webhook.cluster.snapshot import Column, Snapshot
+from webhook.kube.selectors import LabelSelector, selector_matches
 from webhook.placement.plugins.pod_topology_spread import PodTopologySpread
 from webhook.placement.scorer import PodSignature
 
@@ -122,8 +124,9 @@ class Backlog:
 class Group:
     """Units whose pods have the same signature and which need at least `least` pods placed. A gang is a separate group.
 
-    `requests` must be free on a node. `reads_pods` is true if pods on other nodes also affect whether a node fits, and
-    `waits_for_pods` if placing a pod elsewhere can make a node feasible. Both are those of the last attempt.
+    `requests` must be free on a node. `reads_pods` is true if pods on other nodes also affect whether a node fits. A
+    placed pod can make a node feasible if all of `affinity` select it, or one of `spread` in the same namespace. They
+    are those of the last attempt.
     `failed_at` is the state of the cluster in which a unit found no node and no pods to evict.
     """
 
@@ -131,7 +134,8 @@ class Group:
     least: int
     requests: Requests
     reads_pods: bool = False
-    waits_for_pods: bool = False
+    affinity: Sequence[PodTerm] = ()
+    spread: Sequence[LabelSelector | None] = ()
     units: list[Unit] = field(default_factory=list)
     failed_at: int | None = None
 
@@ -145,6 +149,19 @@ class Group:
         for resource, amount in self.requests:
             most = np.minimum(most, (snapshot.allocatable(resource) - snapshot.requested(resource)) // amount)
         return int(np.maximum(most, 0).sum()) >= self.least
+
+    def waits_for(self, placed: Template, snapshot: Snapshot) -> bool:
+        """Return whether the units may fit once a pod of the template `placed` is on a node of `snapshot`.
+
+        Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins, interpodaffinity/plugin.go,
+        isSchedulableAfterPodChange, and podtopologyspread/plugin.go, isSchedulableAfterPodChange
+        """
+        namespace, labels = placed.running.namespace, placed.running.labels
+        if namespace == self.template.running.namespace and any(selector_matches(each, labels) for each in self.spread):
+            return True
+        facts = snapshot.namespaces.get(namespace)
+        of_namespace = facts.labels if facts else {}
+        return bool(self.affinity) and all(each.matches(namespace, of_namespace, labels) for each in self.affinity)
 
     def has_room(self, info: NodeInfo) -> bool:
         """Return whether the requests of a pod are free on a node."""
@@ -203,12 +220,11 @@ def _read(group: Group, snapshot: Snapshot) -> None:
     """
     scheduler, signature = group.template.scheduler.scheduler, group.template.signature
     info = signature.info.normalized_for(snapshot)
-    spreads = (each for each in scheduler.profile.filters if isinstance(each, PodTopologySpread))
     group.requests = scheduler.profile.counted_requests(info)
     group.reads_pods = scheduler.reads_other_nodes(signature, snapshot)
-    group.waits_for_pods = bool(info.inter_pod.terms.required) or any(
-        each.is_relevant(info, snapshot) for each in spreads
-    )
+    group.affinity = info.inter_pod.terms.required
+    spreads = (each for each in scheduler.profile.filters if isinstance(each, PodTopologySpread))
+    group.spread = [selector for each in spreads for selector in each.selectors(info, snapshot)]
 
 
 def _group(template: Template, least: int) -> Group:

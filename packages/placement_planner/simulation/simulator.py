@@ -54,6 +54,8 @@ class Simulation:
         self._ends: list[tuple[float, int, int, RunningPod]] = []
         self._running: dict[int, tuple[TracePod, float]] = {}
         self._restarted: list[Unit] = []
+        # Since the last attempts of the units that depend on other pods.
+        self._placed_templates: dict[Template, None] = {}
         self._number = count()
         self._gangs: dict[tuple[int, GangKey], Unit] = {}
         self.pods: list[TracePod] = []
@@ -75,7 +77,8 @@ class Simulation:
             recorder.advance(now, self._cluster.snapshot, self._backlog.count)
             freed = self._end_pods(now)
             if freed:
-                self._try_dependent(now, has_placed=self._try_waiting(now, self._groups_for(freed)))
+                self._try_waiting(now, self._groups_for(freed))
+                self._try_dependent(now)
                 self._backlog.end_event(now)
                 self._try_new(now, self._taken_restarted())
             first = position
@@ -140,21 +143,21 @@ class Simulation:
         """Try `units` at `now` by priority, then in order. Also try units that these attempts make possible."""
         while units:
             units.sort(key=lambda unit: -unit.priority)
-            has_placed = False
             for unit in units:
                 group = self._groups.of(unit)
-                if not self._is_known_not_to_fit(group) and self._try(unit, now):
-                    has_placed = True
-                else:
+                if self._is_known_not_to_fit(group) or not self._try(unit, now):
                     self._groups.wait(group, unit, self._cluster.snapshot)
                     self._backlog.add(unit, now)
-            self._try_dependent(now, has_placed=has_placed)
+            self._try_dependent(now)
             units = self._taken_restarted()
 
-    def _try_dependent(self, now: float, *, has_placed: bool) -> None:
-        """Try the units that other pods can make possible, as long as a pod is placed."""
-        while has_placed:
-            has_placed = self._try_waiting(now, [each for each in self._groups.waiting if each.waits_for_pods])
+    def _try_dependent(self, now: float) -> None:
+        """Try the units that the placed pods can make possible, as long as a pod is placed."""
+        while self._placed_templates:
+            placed, self._placed_templates = self._placed_templates, {}
+            snapshot = self._cluster.snapshot
+            waiting = self._groups.waiting
+            self._try_waiting(now, [each for each in waiting if any(each.waits_for(pod, snapshot) for pod in placed)])
 
     def _taken_restarted(self) -> list[Unit]:
         """Return the units of victims that a controller has created again."""
@@ -189,27 +192,24 @@ class Simulation:
                 gang.pods.pop()
                 yield Unit([pod])
 
-    def _try_waiting(self, now: float, groups: Iterable[Group]) -> bool:
-        """Try the units of `groups`, which may fit, in queue order. Return whether one was placed."""
+    def _try_waiting(self, now: float, groups: Iterable[Group]) -> None:
+        """Try the units of `groups`, which may fit, in queue order."""
         heads: list[tuple[Order, int, Group, list[tuple[Order, Unit]]]] = []
         for number, group in enumerate(groups):
             units = sorted(((self._backlog.order(unit, now), unit) for unit in group.units), key=lambda each: each[0])
             units.reverse()
             heads.append((units[-1][0], number, group, units))
         heapq.heapify(heads)
-        has_placed = False
         while heads:
             _, number, group, units = heapq.heappop(heads)
             unit = units.pop()[1]
             is_placed = self._try(unit, now)
-            has_placed = has_placed or is_placed
             # If one of them does not fit, the others of its group, which are equal, do not fit either. Nor does one
             # for which pods are evicted, but pods may be evicted for the next one, too.
             if units and (is_placed or (self._preemption and self._preemption.is_nominated(unit))):
                 heapq.heappush(heads, (units[-1][0], number, group, units))
         for group in groups:
             self._groups.settle(group, self._cluster.snapshot)
-        return has_placed
 
     def _try(self, unit: Unit, now: float) -> bool:
         """Place the pods of `unit`, at least `unit.least` of them or none. Return whether they are placed."""
@@ -226,6 +226,7 @@ class Simulation:
         if self._preemption:
             self._preemption.forget(unit)
         for pod, running in placed:
+            self._placed_templates[pod.template] = None
             self._recorder.place(pod, now)
             self._running[id(running)] = pod, now
             if pod.duration_seconds is not None:

@@ -10,14 +10,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from placement_planner.simulation.arrival import Arrival
 from placement_planner.simulation.backlog import Backlog, Group, Groups, TracePod, Unit
 from placement_planner.simulation.sweep import Run
 from placement_planner.simulation.templates import RankedScheduler, Template
 from tests.support.effort import examples
-from tests.support.objects.builders import make_pod
+from tests.support.objects.builders import PodBuilder, make_pod
 from tests.support.plugins import node
 from tests.support.programs.traces import experiment, gpu_nodes, lines
-from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.snapshot import Namespace, Snapshot
 from webhook.placement.batch_profiles.kai import KAI
 from webhook.placement.profiles.profile import DEFAULT
 from webhook.placement.scheduler import PodSignature, Scheduler
@@ -187,3 +188,48 @@ def test_a_group_asks_for_what_its_scheduler_counts() -> None:
         )
         unit = cast("Any", SimpleNamespace(pods=[SimpleNamespace(template=cast("Any", template))], least=2))
         assert Groups().of(unit).has_room(full) is has_room
+
+
+def near(*apps: str, **namespaces: Any) -> PodBuilder:
+    terms = [{"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": "zone", **namespaces} for app in apps]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    return make_pod().namespace("x").spec(affinity={"podAffinity": required})
+
+
+def spread(when_unsatisfiable: str, **selector: Any) -> PodBuilder:
+    constraint = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": when_unsatisfiable, **selector}
+    return make_pod().namespace("x").label("app", "a").spec(topologySpreadConstraints=[constraint])
+
+
+OF_A = {"labelSelector": {"matchLabels": {"app": "a"}}}
+
+
+@pytest.mark.parametrize(
+    ("waiting", "helped_by"),
+    [
+        pytest.param(make_pod().namespace("x"), [], id="no other pod"),
+        pytest.param(near("a"), ["x/a"], id="affinity to an app of its namespace"),
+        pytest.param(near("a", namespaces=["x", "y"]), ["x/a", "y/a"], id="affinity across namespaces"),
+        pytest.param(near("a", namespaceSelector={"matchLabels": {"team": "y"}}), ["y/a"], id="namespaces by label"),
+        pytest.param(near("a", "b"), [], id="a pod counts if all terms select it"),
+        pytest.param(near("a", "a"), ["x/a"], id="both terms select one pod"),
+        pytest.param(spread("DoNotSchedule", **OF_A), ["x/a"], id="spread over pods of its namespace"),
+        pytest.param(spread("DoNotSchedule", labelSelector={}), ["x/a", "x/b"], id="spread over all pods"),
+        pytest.param(spread("DoNotSchedule"), [], id="spread over no pods"),
+        pytest.param(spread("ScheduleAnyway", **OF_A), [], id="spread as a preference"),
+    ],
+)
+def test_a_waiting_pod_is_helped_by_the_pods_that_it_selects(waiting: PodBuilder, helped_by: list[str]) -> None:
+    """They are those for which kube-scheduler moves it from the unschedulable pods to its queue."""
+    namespaces = {each: Namespace({"team": each}, {}) for each in "xy"}
+    snapshot = Snapshot.of([node("a", labels={"zone": "z"})], namespaces)
+    names = [f"{namespace}/{app}" for namespace in "xy" for app in "ab"]
+    pods = [waiting, *(make_pod().namespace(name[0]).label("app", name[-1]) for name in names)]
+    templates = experiment(gpu_nodes(8), lines("0,5,cpu=1")).templates(Run(0, "default", 1))
+    arrivals = [Arrival(0, None, pod.obj(), 0, "") for pod in pods]
+    first, *placed = [each for each in map(templates.of, arrivals) if isinstance(each, Template)]
+    groups, unit = Groups(), Unit([TracePod(first, 0, None)])
+    groups.wait(groups.of(unit), unit, snapshot)
+
+    group = groups.of(unit)
+    assert [name for name, pod in zip(names, placed, strict=True) if group.waits_for(pod, snapshot)] == helped_by

@@ -1,6 +1,7 @@
 """Rules of the simulation, each on a few pods."""
 
 import re
+from collections import Counter
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,8 @@ from tests.support.programs.traces import POOL, experiment, gpu_nodes, lines, ou
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput
 from webhook.kube.names import HOSTNAME_LABEL
+from webhook.placement.plugins.pod_topology_spread import PodTopologySpread
+from webhook.placement.pod.pod_info import PodInfo
 
 GPU = "nvidia.com/gpu"
 _GANG = "arrival,duration,replicas,requests,annotations"
@@ -250,6 +253,26 @@ def test_a_pod_that_is_spread_is_placed_once_another_pod_evens_the_domains(later
     found.trace = (Arrival(0, None, pod, 2, ""), Arrival(1, None, pod, 2, ""), Arrival(1 + later, None, other, 1, ""))
 
     assert waits_of(simulated(found, Run(0, "binpack", 1)), "cards", "2") == Waits("cards", "2", 2, 0, 0, later)
+
+
+def test_a_waiting_pod_is_not_tried_again_for_pods_that_it_does_not_select(monkeypatch: pytest.MonkeyPatch) -> None:
+    apart = {"maxSkew": 1, "topologyKey": HOSTNAME_LABEL, "whenUnsatisfiable": "DoNotSchedule"}
+    spread = [{**apart, "labelSelector": {"matchLabels": {"app": "a"}}}]
+    pod = make_pod("apart").label("app", "a").gpu(9).spec(topologySpreadConstraints=spread).obj()
+    other = make_pod("other").label("app", "b").gpu(1).obj()
+    found = experiment(gpu_nodes(8, 8), lines("0,,cpu=1"))
+    filtered, tried = PodTopologySpread.filter, Counter[int]()
+
+    def counted(plugin: PodTopologySpread, info: PodInfo, *given: Any) -> Any:
+        tried[len(found.trace)] += bool(info.inter_pod.spread)
+        return filtered(plugin, info, *given)
+
+    monkeypatch.setattr(PodTopologySpread, "filter", counted)
+    for others in (1, 9):
+        found.trace = (Arrival(0, None, pod, 9, ""), *[Arrival(1 + at, None, other, 1, "") for at in range(others)])
+        simulated(found, Run(0, "default", 1))
+
+    assert tried[2] == tried[10] > 0
 
 
 def test_pods_that_need_one_that_waits_are_placed_with_it_when_room_is_freed() -> None:

@@ -105,6 +105,10 @@ class PodTopologySpread:
         """Return whether a DoNotSchedule constraint applies."""
         return bool(self._constraints(pod, nodes, DO_NOT_SCHEDULE))
 
+    def selectors(self, pod: PodInfo, nodes: Snapshot) -> list[LabelSelector | None]:
+        """Return the selector of each DoNotSchedule constraint."""
+        return [each.selector for each in self._constraints(pod, nodes, DO_NOT_SCHEDULE)]
+
     def rooms(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Iterator[SpreadRoom]:
         """Yield the room of the nodes next to the pod by each DoNotSchedule constraint."""
         constraints = self._constraints(pod, nodes, DO_NOT_SCHEDULE)
