@@ -368,7 +368,9 @@ def test_examples_of_nested_commands_name_the_program_as_it_is_called(monkeypatc
     assert "  kubectl placement outer inner last\n" in help_text
 
 
-@pytest.mark.parametrize(("folder", "shown"), [("first", "placement-webhook"), ("second", "{}/second/placement-webhook")])
+@pytest.mark.parametrize(
+    ("folder", "shown"), [("first", "placement-webhook"), ("second", "{}/second/placement-webhook")]
+)
 def test_a_program_is_named_by_its_path_if_its_name_calls_another_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, shown: str
 ) -> None:

@@ -218,8 +218,8 @@ def test_no_policy_of_a_file_is_put_into_force_if_a_scheduler_of_one_cannot_be_c
     def written(mode: str) -> None:
         selectors = {"default": {}, "a": {"namespaceSelector": {"matchLabels": {"team": "a"}}}}
         head = {"apiVersion": API_VERSION, "kind": KIND}
-        contents = [{**head, "metadata": {"name": key}, "spec": each | {"mode": mode}} for key, each in selectors.items()]
-        path.write_text("\n---\n".join(map(json.dumps, contents)))
+        documents = [{**head, "metadata": {"name": key}, "spec": selectors[key] | {"mode": mode}} for key in selectors]
+        path.write_text("\n---\n".join(map(json.dumps, documents)))
 
     path = tmp_path / "policy.yaml"
     written("enforce")
