@@ -135,7 +135,7 @@ def test_a_stopping_server_answers_the_reviews_that_wait_for_the_worker(tmp_path
             gate.open.set()
         assert await asyncio.gather(*answers) == [200, 200]
 
-    with_server(story, tmp_path, world, grace_seconds=2.0)
+    with_server(story, tmp_path, world)
 
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".example.com"], ids=["an empty label", "a long label"])
