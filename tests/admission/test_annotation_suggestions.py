@@ -353,10 +353,14 @@ def test_annotations_replace_the_suggestions_of_the_scheduler_that_they_state(
     assert [each for each in found if each != OTHER] == (kept if is_asked else [TOLERATE])
 
 
-@pytest.mark.parametrize("is_own", [True, False])
-def test_the_value_that_is_replaced_is_named_wherever_it_stands(*, is_own: bool) -> None:
-    pod = training(gpu_product="NVIDIA-A10") if is_own else TYPED
-    found = changed(pod, PRODUCT_TAINT, defaults={} if is_own else {PRODUCT: "NVIDIA-A10"})
+@pytest.mark.parametrize(
+    ("own", "of_namespace"),
+    [("NVIDIA-A10", ""), ("", "NVIDIA-A10"), ("NVIDIA-A10", "NVIDIA-L40S")],
+    ids=["of the pod", "of its namespace", "of both, where that of the pod is in force"],
+)
+def test_the_value_that_is_replaced_is_named_wherever_it_stands(own: str, of_namespace: str) -> None:
+    pod = training(gpu_product=own) if own else TYPED
+    found = changed(pod, PRODUCT_TAINT, defaults={PRODUCT: of_namespace} if of_namespace else {})
 
     assert found[0] == f"set {PRODUCT}: NVIDIA-H20 instead of NVIDIA-A10: 2 nodes would fit"
 

@@ -144,7 +144,7 @@ def test_a_line_of_a_log_is_read_in_pieces_and_the_records_behind_it_are_found(t
 
 def test_rotated_files_are_the_oldest_first_and_the_file_itself_last(tmp_path: Path) -> None:
     path = tmp_path / "a[1].jsonl"
-    for suffix in ("", ".1", ".2", ".10", ".x", ".pods"):
+    for suffix in ("", ".1", ".2", ".10", ".x", ".x.4", ".pods"):
         Path(f"{path}{suffix}").touch()
     Path(f"{path}.3").mkdir()
     found = [name.removeprefix(str(path)) for name in rotated_files(path)]

@@ -1,9 +1,12 @@
 """The command as a whole: help, version, usage errors and internal errors."""
 
+import errno
 import gc
+import os
 import re
 import subprocess
 import sys
+import tempfile
 import tomllib
 from importlib import import_module
 from pathlib import Path
@@ -147,6 +150,7 @@ def test_garbage_is_collected_after_a_command_was_imported(is_enabled: bool) -> 
         (KeyboardInterrupt(), 130, "Interrupted.\n"),
         (click.Abort(), 130, "Interrupted.\n"),
         (click.ClickException("a: Error: b"), 1, "Error: a: Error: b\n"),
+        (click.ClickException("a\nError: b"), 1, "Error: a\\nError: b\n"),
         (InvalidInput([required("a", "x"), required("b", "y")]), 2, "Error: a: Required value: x\nError: b: "),
         (OutputError("full"), 1, "Error: standard output cannot be written: full\n"),
     ],
@@ -154,6 +158,7 @@ def test_garbage_is_collected_after_a_command_was_imported(is_enabled: bool) -> 
         "Ctrl-C",
         "abort",
         "usage",
+        "usage of two lines",
         "input",
         "output",
     ],
@@ -172,6 +177,31 @@ def test_each_error_has_its_code_and_its_line(
     assert outcome.code == code
     assert outcome.errors.lstrip("\n").startswith(text)
     assert discarded == [1] * isinstance(error, (KeyboardInterrupt, click.Abort, OutputError))
+
+
+@pytest.mark.parametrize(
+    ("filename", "last"),
+    [
+        (None, "Error: TMPDIR: no folder for temporary files can be written; set it to one that can"),
+        ("gone", "Error: internal error in placement-webhook; please report the traceback above."),
+    ],
+)
+def test_only_a_missing_folder_for_temporary_files_is_reported_as_one(
+    run: Run, monkeypatch: pytest.MonkeyPatch, filename: str | None, last: str
+) -> None:
+    def none_found() -> str:
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    def fail(*_: object, **__: object) -> None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), filename)
+
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "gettempdir", none_found)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(root, "invoke", fail)
+    outcome = run("version")
+
+    assert (outcome.code, outcome.errors.splitlines()[-1]) == (1, last)
 
 
 @pytest.mark.parametrize(("arguments", "wanted"), [([], "check\t"), (["ver"], "version\t"), (["none"], ":4")])

@@ -8,8 +8,10 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
+from tests.serving.scheduling.site import SNAPSHOT, Gate, large
 from tests.serving.story import HEAD, REVIEW, head, with_server
 from tests.support.servers.server import Running, World, running
+from webhook.admission.cluster_view import ClusterView
 from webhook.documents.field import InvalidInput
 from webhook.runtime.settings import Address
 
@@ -102,6 +104,38 @@ def test_a_stuck_client_blocks_no_other_and_is_disconnected(tmp_path: Path) -> N
         writer.close()
 
     with_server(story, tmp_path, read_timeout_seconds=1)
+
+
+def test_a_stopping_server_answers_the_reviews_that_wait_for_the_worker(tmp_path: Path) -> None:
+    gate = Gate()
+    world = World(cluster=ClusterView(SNAPSHOT, gate))
+
+    async def story(server: Running, client: aiohttp.ClientSession) -> None:
+        async def status(number: int) -> int:
+            async with client.post(server.url, data=large(number), headers=JSON) as response:
+                return response.status
+
+        loop, working = asyncio.get_running_loop(), asyncio.Event()
+
+        def entered() -> None:
+            loop.call_soon_threadsafe(working.set)
+
+        gate.entered = entered
+        answers = [asyncio.create_task(status(number)) for number in range(2)]
+        try:
+            await working.wait()
+            while world.count("admissions_waiting") < 2:  # noqa: ASYNC110 - no event tells it
+                await asyncio.sleep(0)
+            server.stop.set()
+            with suppress(ConnectionRefusedError):
+                while not server.done.done():
+                    _, writer = await asyncio.open_connection(server.address.host, server.address.port)
+                    writer.close()
+        finally:
+            gate.open.set()
+        assert await asyncio.gather(*answers) == [200, 200]
+
+    with_server(story, tmp_path, world)
 
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".example.com"], ids=["an empty label", "a long label"])

@@ -103,8 +103,9 @@ def _lines_backwards(path: Path) -> Iterator[bytes]:
 
 def rotated_files(path: Path) -> list[str]:
     """Return `path` and its rotated files (`path.1`, …) that exist, the oldest first."""
-    others = path.parent.glob(f"{glob.escape(path.name)}.*")
-    numbered = [(int(suffix), file) for file in others if (suffix := file.suffix[1:]).isdecimal()]
+    prefix = f"{path.name}."
+    others = path.parent.glob(f"{glob.escape(prefix)}*")
+    numbered = [(int(number), file) for file in others if (number := file.name.removeprefix(prefix)).isdecimal()]
     files = [file for _, file in sorted(numbered, reverse=True)]
     return [str(file) for file in (*files, path) if file.is_file()]
 

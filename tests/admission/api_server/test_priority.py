@@ -38,6 +38,10 @@ _SYSTEM = _priority_class("system-node-critical", 2_000_001_000)
             f"the integer value of priority (5) {GIVEN} 10 {FROM}",
         ),
         (
+            {"priorityClassName": "high", "priority": 0},
+            f"the integer value of priority (0) {GIVEN} 10 {FROM}",
+        ),
+        (
             {"priorityClassName": "high", "preemptionPolicy": "PreemptLowerPriority"},
             f"the string value of PreemptionPolicy (PreemptLowerPriority) {GIVEN} Never {FROM}",
         ),

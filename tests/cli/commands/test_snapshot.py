@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.support.objects.moves import budget, running
 from tests.support.programs.command import Run
 from tests.support.servers.fake_configuration_api import FakeConfigurationApi
 from webhook.cli.commands import snapshot
+from webhook.cluster.cache.resources import Resource
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.objects.disruption_budget import DisruptionBudget
@@ -72,6 +74,24 @@ def test_a_snapshot_that_fails_in_the_end_leaves_the_old_file_and_no_other(
     )
     assert file.read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cluster.json", "kubeconfig"]
+
+
+def test_objects_of_a_list_that_begins_again_are_written_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pages of a list expire."""
+
+    def listed(_: object, resources: Iterable[Resource], on_page: Callable[..., None]) -> list[Resource]:
+        found = [*resources]
+        for resource in found:
+            for begins in (True, False, True):
+                on_page(resource, [{"kind": resource.kind, "metadata": {"name": "x"}}], begins)
+        return found
+
+    monkeypatch.setattr(snapshot, "list_resources", listed)
+    monkeypatch.setattr(snapshot, "read_live_release", lambda _: None)
+
+    outcome = run("snapshot", "--kubeconfig", "absent")
+
+    assert [each["kind"] for each in json.loads(outcome.output)["items"]] == ["Node", "Pod", "Namespace"]
 
 
 def test_a_snapshot_of_all_kinds_has_empty_lists_and_reports_kinds_that_are_not_served(

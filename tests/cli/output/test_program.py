@@ -27,7 +27,7 @@ from tests.support.programs.command import Outcome, run_here
 from tests.support.programs.programs import forked
 from tests.support.servers.fake_configuration_api import fake_api
 from tests.support.servers.server import write_certificate
-from webhook.cli.output.program import with_program_name
+from webhook.cli.output.program import as_called, with_program_name
 from webhook.cli.output.yaml_text import to_yaml
 from webhook.cli.root import root
 from webhook.policy.loader import built_in_policy
@@ -366,3 +366,18 @@ def test_examples_of_nested_commands_name_the_program_as_it_is_called(monkeypatc
 
     help_text = CliRunner().invoke(outer, ["inner", "last", "--help"]).output
     assert "  kubectl placement outer inner last\n" in help_text
+
+
+@pytest.mark.parametrize(
+    ("folder", "shown"), [("first", "placement-webhook"), ("second", "{}/second/placement-webhook")]
+)
+def test_a_program_is_named_by_its_path_if_its_name_calls_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, shown: str
+) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "placement-webhook").touch(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'first'}{os.pathsep}{tmp_path / 'second'}")
+    monkeypatch.setattr(sys, "argv", [f"{tmp_path}/{folder}/placement-webhook"])
+
+    assert as_called() == shown.format(tmp_path)

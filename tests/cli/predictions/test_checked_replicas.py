@@ -80,6 +80,7 @@ def test_the_text_about_replicas(of: Workload, more: dict[str, Any], text: str) 
     [
         ({"placement": replace(WAITS, scores=FITS.scores)}, "nodes for the next replica, after 3:"),
         ({"placed": 4}, "nodes for the first replica:"),
+        ({"placed": 0, "placement": WAITS, "reasons": {"m": ["full"]}}, "nodes for the first replica:"),
         ({"asked": 1, "placed": 1}, ""),
         ({"placed": 4, "placement": WAITS}, ""),
         ({"placed": 4, "placement": WAITS, "reasons": {"m": ["full"]}}, "nodes for the first replica:"),

@@ -259,6 +259,16 @@ def test_a_pod_that_gets_the_mark_no_longer_counts() -> None:
 
 
 @pytest.mark.parametrize(
+    ("event", "pod"), [("DELETED", TRAINER), ("MODIFIED", TRAINER.annotate(MARK, "default@0123456789ab"))]
+)
+def test_a_pod_that_changes_before_its_turn_is_judged_as_it_is_then(event: str, pod: PodBuilder) -> None:
+    world = World()
+    world.note("ADDED", TRAINER.obj())
+
+    assert world.apply(event, pod) == 0
+
+
+@pytest.mark.parametrize(
     "pod",
     [
         TRAINER.annotate(MARK, "default@0123456789ab"),
@@ -355,6 +365,18 @@ def test_pods_that_came_before_their_namespace_are_listed_again_for_its_key_doma
     world.put_namespace("team-a", {"team": "a"})
 
     assert world.count() == 1
+
+
+def test_pods_that_came_before_the_policies_are_listed_again_for_their_key_domain() -> None:
+    other = "placement.example.org"
+    world = World()
+    world.is_policy_known = False
+    pod = make_pod("trainer").namespace("team-a").gpu(1).annotate(f"{other}/workload-type", "training")
+    assert world.apply("ADDED", pod) == 0
+
+    world.policies, world.is_policy_known = PolicySet(policy_with(keyDomain=other)), True
+
+    assert (world.count(), world.lists_again) == (1, 1)
 
 
 def test_a_malformed_pod_does_not_count() -> None:

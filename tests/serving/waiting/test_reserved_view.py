@@ -134,8 +134,9 @@ def test_pod_that_is_admitted_again_does_not_count_against_itself(named: PodBuil
     burst = Burst(DecisionCache())
     pod = named.annotate(TYPE, "training").gpu(16).obj()
 
-    assert [burst.admit(pod).verdict for _ in range(2)] == ["Feasible", "Feasible"]
-    assert len(burst.waiting) == 1
+    for is_dry_run in (False, False, True):
+        assert burst.admit(pod, dry_run=is_dry_run).verdict == "Feasible"
+        assert len(burst.waiting) == 1
     assert burst.admit().verdict == "Waiting"
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.admission import policy_with
 from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.objects.storage import make_pv, make_pvc
 from tests.support.servers.server import policies_of
 from webhook.admission.cluster_view import ClusterView
 from webhook.cluster.cache.cluster_cache import ClusterCache
@@ -151,6 +152,27 @@ def test_an_admitted_pod_counts_once_until_it_is_bound(token: str) -> None:
     cluster.bind(waits, "n1")
     assert cluster.gpus() == [0, 4]
     assert cluster.waiting.total == 0
+
+
+def test_pods_of_one_template_go_where_the_claims_of_their_own_volumes_are() -> None:
+    cluster = Cluster()
+    nodes = [make_node_object(name, capacity={"nvidia.com/gpu": 4}, labels={"disk": name}) for name in ("n0", "n1")]
+    volumes = [make_pv(name, on={"disk": [name]}) for name in ("n0", "n1")]
+    claims = []
+    for owner, volume in (("a", "n0"), ("b", "n1")):
+        claim = make_pvc(f"{owner}-data", volume=volume)
+        reference = {"kind": "Pod", "name": owner, "uid": f"uid-of-{owner}", "controller": True}
+        claims.append(claim | {"metadata": claim["metadata"] | {"namespace": "x", "ownerReferences": [reference]}})
+    objects = {"Node": nodes, "PersistentVolume": volumes, "PersistentVolumeClaim": claims, "StorageClass": []}
+    for kind, content in (objects | {"CSINode": [], "VolumeAttachment": []}).items():
+        cluster.cache.replace(kind, content)
+
+    for name in "ab":
+        waits = stored(pod(name, gpus=1), name)
+        waits["spec"]["volumes"] = [{"name": "data", "ephemeral": {"volumeClaimTemplate": {}}}]
+        cluster.see(waits)
+
+    assert cluster.gpus() == [1, 1]
 
 
 def test_a_pod_that_is_bound_before_it_is_seen_pending_counts_once() -> None:

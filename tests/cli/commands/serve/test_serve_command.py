@@ -1,5 +1,6 @@
 """`serve`: from flags to shutdown, in a separate process."""
 
+import asyncio
 import json
 import signal
 import socket
@@ -18,7 +19,12 @@ from tests.support.programs.command import Run, run_alone
 from tests.support.servers.kubeconfigs import write_kubeconfig
 from tests.support.servers.server import review_bytes
 from webhook.audit.record import parse_line
+from webhook.cli.commands.serve import serve_command
+from webhook.cli.commands.serve.serve_command import followed_policy
 from webhook.policy.loader import built_in_policy
+from webhook.policy.policy import Policy
+from webhook.policy.spec.document import API_VERSION, KIND
+from webhook.runtime.metrics import Metrics
 
 REVIEW = review_bytes(make_pod("trainer").annotate(TYPE, "training").obj())
 ROOT = Path(__file__).parents[4]
@@ -199,3 +205,29 @@ def test_only_a_server_with_a_live_view_loads_the_client_of_an_api_server() -> N
     script = "import sys, webhook.cli.commands.serve.serve_command; print({'kubernetes', 'requests'} & {*sys.modules})"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout, run.stderr) == (0, "set()\n", "")
+
+
+@pytest.mark.parametrize("name", ["default", "a"])
+def test_no_policy_of_a_file_is_put_into_force_if_a_scheduler_of_one_cannot_be_created(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def broken(policy: Policy, **_: object) -> None:
+        if policy.name == name:
+            raise ZeroDivisionError
+
+    def written(mode: str) -> None:
+        selectors = {"default": {}, "a": {"namespaceSelector": {"matchLabels": {"team": "a"}}}}
+        head = {"apiVersion": API_VERSION, "kind": KIND}
+        documents = [{**head, "metadata": {"name": key}, "spec": selectors[key] | {"mode": mode}} for key in selectors]
+        path.write_text("\n---\n".join(map(json.dumps, documents)))
+
+    path = tmp_path / "policy.yaml"
+    written("enforce")
+    policies, file = followed_policy(path, Metrics(), knows_labels=True)
+    assert file is not None
+    monkeypatch.setattr(serve_command, "scheduler_for", broken)
+    written("shadow")
+    asyncio.run(file.reload())
+
+    assert {each.spec.mode for each in policies.in_force()} == {"enforce"}
+    assert "ZeroDivisionError" in policies.note()
