@@ -6,6 +6,7 @@ import contextlib
 import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
@@ -56,6 +57,13 @@ def test_one_ca_of_the_bundle_is_enough() -> None:
 def test_a_server_of_another_ca_is_untrusted(bundle: bytes) -> None:
     with tls_server(server_of(FRESH)) as port:
         assert probe(at(port), bundle).outcome is Outcome.UNTRUSTED
+
+
+def test_an_empty_bundle_stands_for_the_roots_of_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (roots := tmp_path / "roots.crt").write_bytes(BUNDLE)
+    monkeypatch.setenv("SSL_CERT_FILE", str(roots))
+    with tls_server(server_of(FRESH)) as port:
+        assert probe(at(port), b"").outcome is Outcome.TRUSTED
 
 
 def test_a_server_with_another_name_is_untrusted() -> None:

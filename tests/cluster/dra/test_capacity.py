@@ -15,6 +15,7 @@ _VALUES = RequestPolicy(2_000, (2_000, 4_000), None)
         pytest.param(None, None, 80_000, id="all of it"),
         pytest.param(None, 7_500, 7_500, id="as much as is asked for"),
         pytest.param(_VALUES, None, 2_000, id="the default"),
+        pytest.param(_VALUES, 2_000, 2_000, id="a valid value"),
         pytest.param(_VALUES, 3_000, 4_000, id="the next valid value"),
         pytest.param(_VALUES, 5_000, None, id="more than any valid value"),
         pytest.param(_RANGE, None, 20_000, id="a default beside the steps"),

@@ -29,6 +29,12 @@ _WEB = {"matchLabels": {"app": "web"}}
             True,
             id="namespaces by labels",
         ),
+        pytest.param(
+            {"labelSelector": {}, "namespaceSelector": {"matchLabels": {"team": "b"}}},
+            "x",
+            False,
+            id="not its own without the labels",
+        ),
         pytest.param({"namespaces": ["x"]}, "x", False, id="no selector matches no pod"),
         pytest.param(
             {"labelSelector": {"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}},

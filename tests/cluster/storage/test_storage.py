@@ -15,7 +15,7 @@ from tests.support.objects.storage import (
     make_pvc,
     make_storage_class,
 )
-from webhook.cluster.storage.storage import StorageClass
+from webhook.cluster.storage.storage import StorageClass, VolumeLimits
 
 
 def test_empty_list_of_a_kind_says_that_there_is_none() -> None:
@@ -53,3 +53,15 @@ def test_class_is_the_default_by_either_annotation(annotations: dict[str, str], 
     content = make_storage_class("disks")
     content["metadata"]["annotations"] = annotations
     assert StorageClass.of(content).is_default is is_default
+
+
+@pytest.mark.parametrize(
+    "unlimited", [{}, {"allocatable": None}, {"allocatable": {}}, {"allocatable": {"count": None}}]
+)
+def test_an_installed_driver_without_a_count_has_no_limit(unlimited: Object) -> None:
+    content = make_csi_node("a", disk=1, full=0)
+    content["spec"]["drivers"].append({"name": "any.example.com", "nodeID": "a", "topologyKeys": None, **unlimited})
+    found = VolumeLimits.of(content)
+
+    assert found.by_driver == {"disk.example.com": 1, "full.example.com": 0}
+    assert found.drivers == {"disk.example.com", "full.example.com", "any.example.com"}

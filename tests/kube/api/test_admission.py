@@ -40,10 +40,12 @@ def test_everything_of_the_request_is_read() -> None:
 
 def test_the_same_request_for_another_object_keeps_the_rest() -> None:
     request, other = request_of(uid="u", dryRun=True), make_pod("b").annotate("a", "b").obj()
+    assert request.identity.name == "a"
 
     changed = request.with_object(other)
 
     assert facts_of(changed) == facts_of(request) | {"object": other}
+    assert changed.identity == request.identity._replace(name="b")
     assert (changed.has_annotation("a"), request.has_annotation("a")) == (True, False)
 
 

@@ -23,6 +23,7 @@ DOCUMENT = {"a": {"b": [1, {"c": 2}]}, "x/y": {"~": 0}}
         pytest.param([{"op": "replace", "path": "/a/b/0", "value": 0}], id="in place of an item"),
         pytest.param([{"op": "remove", "path": "/a/b/1/c"}], id="away"),
         pytest.param([{"op": "add", "path": "/x~1y/~0", "value": 1}], id="escaped steps"),
+        pytest.param([{"op": "add", "path": "/x~1y/~01", "value": 1}], id="a step that is an escape once it is read"),
         pytest.param(
             [{"op": "add", "path": "/l", "value": [1]}, {"op": "add", "path": "/l/-", "value": 2}], id="what was added"
         ),

@@ -70,6 +70,17 @@ def test_a_context_replaces_the_current_one(tmp_path: Path) -> None:
     assert (found.context, found.server) == ("b", "https://b.example:6443")
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "wanted"), [("a", "b", "a"), (None, "b", "b"), ("", "b", "b"), ("b", None, "b")]
+)
+def test_the_first_file_that_sets_a_current_context_decides(
+    tmp_path: Path, first: str | None, second: str | None, wanted: str
+) -> None:
+    files = write(tmp_path / "1", config("a", current=first)), write(tmp_path / "2", config("b", current=second))
+
+    assert read_kubeconfig(None, None, listed(*files)).context == wanted
+
+
 def test_file_names_are_relative_to_the_folder_of_their_file(tmp_path: Path) -> None:
     user = {"client-certificate": "pki/c.crt", "client-key": "/k.key", "tokenFile": "t", "exec": {"command": "./login"}}
     first = write(tmp_path / "x" / "1", config("a", current="a", certificate_authority="ca.crt"))

@@ -276,6 +276,17 @@ def test_a_pod_has_the_labels_that_its_controller_adds(content: dict[str, Any], 
     assert labels["app"] == "web"
 
 
+def test_a_label_of_the_controller_replaces_that_of_the_template() -> None:
+    template = {**TEMPLATE, "metadata": {"labels": {"app": "web", "apps.kubernetes.io/pod-index": "7"}}}
+    (found,) = sets_of(apps("StatefulSet", replicas=2, template=template))
+
+    assert found.pod_at(1)["metadata"]["labels"] == {
+        "app": "web",
+        "apps.kubernetes.io/pod-index": "1",
+        "statefulset.kubernetes.io/pod-name": "web-1",
+    }
+
+
 def test_a_pod_is_itself() -> None:
     pod = make_pod("a").obj()
     (found,) = sets_of(pod)

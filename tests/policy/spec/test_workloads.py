@@ -12,6 +12,7 @@ from webhook.kube.workloads.workload_kinds import kinds_by_name
 from webhook.policy.loader import built_in_policy, parse_policy
 from webhook.policy.policy import Policy
 from webhook.policy.spec.document import API_VERSION, KIND
+from webhook.policy.spec.workloads import NodeUsage
 
 _FOO = {
     "group": "example.com",
@@ -87,6 +88,10 @@ def test_a_kind_of_the_policy_replaces_the_built_in_one() -> None:
             {"templates": [{"path": "spec.a.template", "replicas": "spec.a.*.size"}]},
             'templates[0].replicas: Invalid value: "spec.a.*.size"; must have its * where path has them',
         ),
+        (
+            {"templates": [{"path": "spec.a.*.b.*.template", "replicas": "spec.a.*.c.*.size"}]},
+            'templates[0].replicas: Invalid value: "spec.a.*.c.*.size"; must have its * where path has them',
+        ),
         ({"templates": [{"replicas": "spec.n"}]}, "templates[0].path: Required value"),
         ({"plural": "foojobs"}, "plural: Forbidden: unknown field"),
     ],
@@ -121,3 +126,10 @@ def test_pods_are_the_product_of_the_numbers_that_the_kind_names(fields: dict[st
     (found,) = pod_sets(_foo({"template": {"spec": {}}, "n": 3, "m": 2}), _policy(kind).kinds)
 
     assert found.replicas == replicas
+
+
+@pytest.mark.parametrize("prefer", [{"b": 20, "a": 20, "c": 80}, {"c": 80, "a": 20, "b": 20}])
+def test_preferences_are_by_weight_and_name_in_any_order_of_the_keys(prefer: dict[str, int]) -> None:
+    usage = NodeUsage(allow=("a", "b", "c"), prefer=prefer)
+
+    assert usage.preferences == [("c", 80), ("a", 20), ("b", 20)]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from certs.controller.admin import ControllerMetrics
 from certs.controller.reconciler import Options, Reconciler
@@ -254,7 +255,8 @@ def test_rotate_prints_each_step_of_the_controller_once_until_the_certificate_is
                 await controller.reconcile(server)
 
     monkeypatch.setattr("webhook.cli.commands.certs.certs_controller.asyncio.sleep", work)
-    with fake_api() as api:
+    # What the controller logs is not printed by the command.
+    with fake_api() as api, capture_logs():
         installed(api)
         api.kubeconfig(tmp_path).rename(tmp_path / "kubeconfig")
         done = certs("rotate", *flags, "--kubeconfig", tmp_path / "kubeconfig")
