@@ -1,11 +1,11 @@
 """The web application of the console: static files, endpoints, the feed, and the thread for expensive answers."""
 
 import asyncio
-import functools
 import math
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -41,13 +41,15 @@ class Worker:
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(1, "console")
+        self._turn = asyncio.Lock()
         self._waiting = 0
         self._is_closed = False
 
-    async def run(self, work: Callable[[Expired], T]) -> T:
-        """Run `work` in the thread and return its result.
+    async def run(self, begin: Callable[[], Callable[[Expired], T]]) -> T:
+        """Run the work that `begin` returns in the thread, and return its result.
 
-        Its argument is a function that returns whether its time is over.
+        `begin` is called in the event loop when it is its turn. The argument of the work is a function that returns
+        whether its time is over.
 
         Raises:
             web.HTTPTooManyRequests: too many requests are waiting.
@@ -56,7 +58,8 @@ class Worker:
             raise _too_many(f"{self._waiting} requests wait already; try again later", 5.0)
         self._waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, self._limited, work)
+            async with self._turn:
+                return await asyncio.get_running_loop().run_in_executor(self._threads, self._limited, begin())
         finally:
             self._waiting -= 1
 
@@ -91,12 +94,12 @@ def application(sources: Sources) -> web.Application:
 
     app.on_cleanup.append(close)
     app.router.add_get("/api/events", feed.serve, allow_head=False)
-    app.router.add_get("/healthz", functools.partial(_health, sources))
+    app.router.add_get("/healthz", partial(_health, sources))
     for each in all_endpoints(sources):
         app.router.add_route(each.method, each.path, _handler(each, sources.view, worker, limit))
     for path, file in static_files().items():
         address = "/" if path == "index.html" else f"/{path}"
-        app.router.add_get(address, functools.partial(_send_file, file.read_bytes(), _TYPES[file.suffix]))
+        app.router.add_get(address, partial(_send_file, file.read_bytes(), _TYPES[file.suffix]))
     return app
 
 
@@ -125,12 +128,12 @@ def _handler(endpoint: Endpoint, view: View, worker: Worker, limit: TokenBucket)
         if endpoint.method == "POST" and (wait_seconds := limit.take(time.monotonic())):
             raise _too_many("too many requests; try again in a few seconds", wait_seconds)
         body = await request.read() if request.can_read_body else b""
-        snapshot = view.snapshot()
 
-        def work(expired: Expired) -> bytes:
-            return json_bytes(endpoint.answer(Asked(snapshot, dict(request.query), body, expired)))
+        def begin() -> Callable[[Expired], bytes]:
+            asked = partial(Asked, view.snapshot(), dict(request.query), body)
+            return lambda expired: json_bytes(endpoint.answer(asked(expired)))
 
-        text = await worker.run(work) if endpoint.is_costly else work(never)
+        text = await worker.run(begin) if endpoint.is_costly else begin()(never)
         response = web.Response(body=text, content_type="application/json")
         response.enable_compression()
         return response

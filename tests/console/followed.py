@@ -4,6 +4,7 @@ import math
 import threading
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from placement_console.page import Sources
@@ -48,12 +49,14 @@ class Followed(FixedView):
 
 
 @asynccontextmanager
-async def console_following(view: Followed) -> AsyncIterator[str]:
-    """Serve the console of the view, and yield its address."""
+async def console_following(view: Followed, *audit: Path) -> AsyncIterator[str]:
+    """Serve the console of the view, with audit files, and yield its address."""
     session = Session(cluster="unused", needs_pods=False)
     listed = view.snapshot(), Disruptions({}, None)
-    sources = Sources(session, view, view.facts, lambda: listed, name="test")
+    sources = Sources(session, view, view.facts, lambda: listed, tuple(map(str, audit)), "test")
     view.thread = threading.get_ident()
-    async with listening(sources, Address("127.0.0.1", 0)) as address:
-        yield f"http://{address}"
-    view.thread = None
+    try:
+        async with listening(sources, Address("127.0.0.1", 0)) as address:
+            yield f"http://{address}"
+    finally:
+        view.thread = None

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -11,6 +12,7 @@ import pytest
 from placement_console.cluster_state import ClusterState
 from tests.console.example_cluster import gpu_node, pod
 from tests.console.followed import Followed, console_following
+from tests.support.programs.audit_records import chain_lines, make_record, write_lines
 from webhook.policy.loader import built_in_policy
 
 Event = tuple[str, Any]
@@ -153,14 +155,15 @@ def test_a_change_leads_from_the_state_of_a_client_to_that_of_the_view() -> None
 
 
 @pytest.mark.parametrize(
-    "path", ["node?name=node-1", "pending", "pending/explain?namespace=a&name=waits", "policies", "admissions", "try"]
+    "path", ["pending", "pending/explain?namespace=a&name=waits", "pending/room?namespace=a&name=waits", "admissions", "try"]
 )
-def test_only_the_serving_thread_asks_a_live_view_for_its_snapshot(path: str) -> None:
+def test_only_the_serving_thread_asks_a_live_view_for_its_snapshot(path: str, tmp_path: Path) -> None:
     """The worker thread would see the view between the steps of a change."""
     view, waiting = Followed([*NODES, pod("a", "waits", 1)]), pod("a", "tried", 1)
+    audit = write_lines(tmp_path / "audit.jsonl", chain_lines([make_record(1)]))
 
     async def ask() -> int:
-        async with console_following(view) as address, aiohttp.ClientSession() as session:
+        async with console_following(view, audit) as address, aiohttp.ClientSession() as session:
             origin = {"Origin": address}
             method, body = ("POST", orjson.dumps(waiting)) if path == "try" else ("GET", b"")
             async with session.request(method, f"{address}/api/{path}", data=body, headers=origin) as response:

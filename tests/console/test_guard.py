@@ -1,7 +1,8 @@
 """The console answers its own page only, and its page loads nothing of others."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -138,9 +139,28 @@ def test_an_answer_that_fails_makes_room_for_the_next() -> None:
         try:
             for _ in range(20):
                 with pytest.raises(ValueError, match="a page failed"):
-                    await worker.run(fail)
-            return await worker.run(lambda _: 1)
+                    await worker.run(lambda: fail)
+            return await worker.run(lambda: lambda _: 1)
         finally:
             worker.close()
 
     assert asyncio.run(run()) == 1
+
+
+def test_an_answer_begins_when_those_before_it_are_there() -> None:
+    """So it is about the cluster at that time."""
+
+    async def run() -> list[str]:
+        worker, happened = Worker(), list[str]()
+
+        def begin(name: str) -> Callable[[object], None]:
+            happened.append(f"{name} begins")
+            return lambda _: happened.append(f"{name} ends")
+
+        try:
+            await asyncio.gather(*(worker.run(partial(begin, name)) for name in "ab"))
+        finally:
+            worker.close()
+        return happened
+
+    assert asyncio.run(run()) == ["a begins", "a ends", "b begins", "b ends"]

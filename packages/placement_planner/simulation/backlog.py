@@ -15,6 +15,7 @@ unlockedPop with SchedulerPopFromBackoffQ
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -120,13 +121,38 @@ class Backlog:
         return second if second >= math.floor(now) else 0
 
 
+class Helpers(NamedTuple):
+    """The pods that can make a node feasible for a pod in `namespace` once they are placed.
+
+    All of `affinity` select them, or one of `spread` does and they are in the same namespace.
+    """
+
+    namespace: str
+    affinity: Sequence[PodTerm]
+    spread: Sequence[LabelSelector | None]
+
+    def include(self, placed: Template, snapshot: Snapshot) -> bool:
+        """Return whether a pod of the template `placed` on a node of `snapshot` is one of them.
+
+        The hints of kube-scheduler do not know the labels of namespaces. Here they count, as in its filter.
+
+        Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins, interpodaffinity/plugin.go and
+        podtopologyspread/plugin.go, isSchedulableAfterAssignedPodChange
+        """
+        namespace, labels = placed.running.namespace, placed.running.labels
+        if namespace == self.namespace and any(selector_matches(each, labels) for each in self.spread):
+            return True
+        facts = snapshot.namespaces.get(namespace)
+        of_namespace = facts.labels if facts else {}
+        return bool(self.affinity) and all(each.matches(namespace, of_namespace, labels) for each in self.affinity)
+
+
 @dataclass(slots=True, eq=False)
 class Group:
     """Units whose pods have the same signature and which need at least `least` pods placed. A gang is a separate group.
 
-    `requests` must be free on a node. `reads_pods` is true if pods on other nodes also affect whether a node fits. A
-    placed pod can make a node feasible if all of `affinity` select it, or one of `spread` in the same namespace. They
-    are those of the last attempt.
+    `requests` must be free on a node. `reads_pods` is true if pods on other nodes also affect whether a node fits.
+    `helpers` are for each template of the pods. They are those of the last attempt.
     `failed_at` is the state of the cluster in which a unit found no node and no pods to evict.
     """
 
@@ -134,8 +160,7 @@ class Group:
     least: int
     requests: Requests
     reads_pods: bool = False
-    affinity: Sequence[PodTerm] = ()
-    spread: Sequence[LabelSelector | None] = ()
+    helpers: Sequence[Helpers] = ()
     units: list[Unit] = field(default_factory=list)
     failed_at: int | None = None
 
@@ -151,17 +176,8 @@ class Group:
         return int(np.maximum(most, 0).sum()) >= self.least
 
     def waits_for(self, placed: Template, snapshot: Snapshot) -> bool:
-        """Return whether the units may fit once a pod of the template `placed` is on a node of `snapshot`.
-
-        Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins, interpodaffinity/plugin.go,
-        isSchedulableAfterPodChange, and podtopologyspread/plugin.go, isSchedulableAfterPodChange
-        """
-        namespace, labels = placed.running.namespace, placed.running.labels
-        if namespace == self.template.running.namespace and any(selector_matches(each, labels) for each in self.spread):
-            return True
-        facts = snapshot.namespaces.get(namespace)
-        of_namespace = facts.labels if facts else {}
-        return bool(self.affinity) and all(each.matches(namespace, of_namespace, labels) for each in self.affinity)
+        """Return whether the units may fit once a pod of the template `placed` is on a node of `snapshot`."""
+        return any(each.include(placed, snapshot) for each in self.helpers)
 
     def has_room(self, info: NodeInfo) -> bool:
         """Return whether the requests of a pod are free on a node."""
@@ -198,9 +214,9 @@ class Groups:
 
     def wait(self, group: Group, unit: Unit, snapshot: Snapshot) -> None:
         """Add a unit, which did not fit on `snapshot`, to its group."""
-        if not group.units:
-            _read(group, snapshot)
         group.units.append(unit)
+        if len(group.units) == 1:
+            _read(group, snapshot)
         self._waiting[group] = None
 
     def settle(self, group: Group, snapshot: Snapshot) -> None:
@@ -222,9 +238,18 @@ def _read(group: Group, snapshot: Snapshot) -> None:
     info = signature.info.normalized_for(snapshot)
     group.requests = scheduler.profile.counted_requests(info)
     group.reads_pods = scheduler.reads_other_nodes(signature, snapshot)
-    group.affinity = info.inter_pod.terms.required
-    spreads = (each for each in scheduler.profile.filters if isinstance(each, PodTopologySpread))
-    group.spread = [selector for each in spreads for selector in each.selectors(info, snapshot)]
+    # The pods of a gang can differ. Of single pods, all have the signature of the group.
+    templates = dict.fromkeys(pod.template for pod in group.units[0].pods) if group.least > 1 else (group.template,)
+    found = [_helpers(template, snapshot) for template in templates]
+    group.helpers = [each for each in found if each.affinity or each.spread]
+
+
+def _helpers(template: Template, snapshot: Snapshot) -> Helpers:
+    info = template.signature.info.normalized_for(snapshot)
+    filters = template.scheduler.scheduler.profile.filters
+    spreads = (each for each in filters if isinstance(each, PodTopologySpread))
+    selectors = tuple(selector for each in spreads for selector in each.selectors(info, snapshot))
+    return Helpers(template.running.namespace, info.inter_pod.terms.required, selectors)
 
 
 def _group(template: Template, least: int) -> Group:

@@ -92,14 +92,17 @@ def test_group_with_the_policy_basic_starts_in_part_and_is_not_denied() -> None:
     assert placement.deny_exemption == "PodGroup g has the policy basic, which starts its pods one by one"
 
 
-def test_no_pod_of_a_group_that_never_starts_holds_a_node_while_others_lack_room() -> None:
-    """Without the group's priority, the pods would start one by one."""
-    verdict = verdict_on(OF_TWO.spec(priorityClassName="high"), cards=2, members=0, priority=0)
+@pytest.mark.parametrize(
+    ("members", "exemption"), [(0, "PodGroup g has the policy basic, which starts its pods one by one"), (1, "")]
+)
+def test_no_pod_of_a_group_that_never_starts_holds_a_node_while_others_lack_room(members: int, exemption: str) -> None:
+    """With the priority of the group, the pods would start one by one. A gang that no cluster can hold is refused."""
+    verdict = verdict_on(OF_TWO.spec(priorityClassName="high"), cards=2, members=members, priority=0)
 
     placement = placement_of(verdict)
     assert placement is not None
     assert (placement.verdict, placement.binding.verdict) == ("Infeasible", "Infeasible")
-    assert placement.deny_exemption == "its PodGroup can change"
+    assert placement.deny_exemption == exemption
     assert [each for each in verdict.warnings if "PodGroup g never starts" in each]
     assert not [each for each in verdict.warnings if "would start" in each]
 
@@ -317,6 +320,15 @@ def test_nothing_is_left_of_the_place_of_a_pod_that_never_starts(verdict: Any) -
     assert found.deny_exemption == "its PodGroup can change"
     assert found.gang is not None
     assert (found.gang.own, found.gang.next_message) == (None, never)
+
+
+def test_pod_in_no_subgroup_holds_nothing_where_its_topology_is_not_known_either() -> None:
+    constraint = {"topology": "t", "requiredTopologyLevel": "rack"}
+    spec = {"minMember": 1, "topologyConstraint": constraint, "subGroups": [{"name": "a", "minMember": 1}]}
+
+    placement = placed_by("kai-scheduler", spec)
+
+    assert (placement.verdict, placement.binding.verdict) == ("Unknown", "Unknown")
 
 
 @pytest.mark.parametrize(("size", "starts"), [(0, True), (2, False), (3, True), (4, True)])

@@ -230,11 +230,16 @@ def test_a_late_pod_of_a_gang_waits_by_itself() -> None:
     assert waits_of(found, "cards", "2") == Waits("cards", "2", 5, 0, 49, 98)
 
 
-def test_a_pod_that_is_spread_is_tried_though_an_equal_one_waits() -> None:
-    """The second would be the second on node-0 with none on node-1. The last comes after one has run there."""
+def spread_pod(cards: int) -> dict[str, Any]:
+    """Return a pod of the app `a` whose pods are spread over nodes."""
     apart = {"maxSkew": 1, "topologyKey": HOSTNAME_LABEL, "whenUnsatisfiable": "DoNotSchedule"}
     spread = [{**apart, "labelSelector": {"matchLabels": {"app": "a"}}}]
-    pod = make_pod("apart").label("app", "a").gpu(2).spec(topologySpreadConstraints=spread).obj()
+    return make_pod("apart").label("app", "a").gpu(cards).spec(topologySpreadConstraints=spread).obj()
+
+
+def test_a_pod_that_is_spread_is_tried_though_an_equal_one_waits() -> None:
+    """The second would be the second on node-0 with none on node-1. The last comes after one has run there."""
+    pod = spread_pod(2)
     other = make_pod("other").label("app", "a").gpu(1).obj()
     found = experiment(gpu_nodes(8, 1), lines("0,,cpu=1"))
     found.trace = tuple(Arrival(at, None, each, 1, "") for at, each in enumerate((pod, pod, other, pod)))
@@ -245,9 +250,7 @@ def test_a_pod_that_is_spread_is_tried_though_an_equal_one_waits() -> None:
 @pytest.mark.parametrize("later", [1, 3])
 def test_a_pod_that_is_spread_is_placed_once_another_pod_evens_the_domains(later: int) -> None:
     """node-1 has no room for the second pod. With the other pod there, node-0 can take it, although no pod ends."""
-    apart = {"maxSkew": 1, "topologyKey": HOSTNAME_LABEL, "whenUnsatisfiable": "DoNotSchedule"}
-    spread = [{**apart, "labelSelector": {"matchLabels": {"app": "a"}}}]
-    pod = make_pod("apart").label("app", "a").gpu(2).spec(topologySpreadConstraints=spread).obj()
+    pod = spread_pod(2)
     other = make_pod("other").label("app", "a").gpu(1).obj()
     found = experiment(gpu_nodes(8, 1), lines("0,,cpu=1"))
     found.trace = (Arrival(0, None, pod, 2, ""), Arrival(1, None, pod, 2, ""), Arrival(1 + later, None, other, 1, ""))
@@ -255,10 +258,25 @@ def test_a_pod_that_is_spread_is_placed_once_another_pod_evens_the_domains(later
     assert waits_of(simulated(found, Run(0, "binpack", 1)), "cards", "2") == Waits("cards", "2", 2, 0, 0, later)
 
 
+def near(app: str) -> dict[str, Any]:
+    """Return the affinity of a pod that runs only on a node with a pod of `app`."""
+    term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": HOSTNAME_LABEL}
+    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def test_a_gang_is_tried_again_for_a_pod_that_a_further_one_of_its_pods_selects() -> None:
+    """The first pod of the gang selects only itself, the second one a pod that comes later."""
+    gang = make_pod("g").annotate("gang", "job").annotate("gang-size", "2").annotate("workload-type", "training").gpu(1)
+    first, second = gang.label("app", "first").spec(affinity=near("first")), gang.spec(affinity=near("other"))
+    pods = (first, second, make_pod("other").label("app", "other").gpu(1))
+    found = experiment(gpu_nodes(8, 8), lines("0,,cpu=1"))
+    found.trace = tuple(Arrival(at, None, pod.obj(), 1, "") for at, pod in enumerate(pods))
+
+    assert waits_of(simulated(found, Run(0, "", 1))).never_placed == 0
+
+
 def test_a_waiting_pod_is_not_tried_again_for_pods_that_it_does_not_select(monkeypatch: pytest.MonkeyPatch) -> None:
-    apart = {"maxSkew": 1, "topologyKey": HOSTNAME_LABEL, "whenUnsatisfiable": "DoNotSchedule"}
-    spread = [{**apart, "labelSelector": {"matchLabels": {"app": "a"}}}]
-    pod = make_pod("apart").label("app", "a").gpu(9).spec(topologySpreadConstraints=spread).obj()
+    pod = spread_pod(9)
     other = make_pod("other").label("app", "b").gpu(1).obj()
     found = experiment(gpu_nodes(8, 8), lines("0,,cpu=1"))
     filtered, tried = PodTopologySpread.filter, Counter[int]()
@@ -277,11 +295,6 @@ def test_a_waiting_pod_is_not_tried_again_for_pods_that_it_does_not_select(monke
 
 def test_pods_that_need_one_that_waits_are_placed_with_it_when_room_is_freed() -> None:
     """The pods that need another one are tried before it, because of their priorities."""
-
-    def near(app: str) -> dict[str, Any]:
-        term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": HOSTNAME_LABEL}
-        return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-
     pods = (
         make_pod("first").gpu(3).spec(affinity=near("second"), priority=20),
         make_pod("second").label("app", "second").gpu(2).spec(affinity=near("third"), priority=10),

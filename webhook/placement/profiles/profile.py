@@ -204,9 +204,9 @@ BINPACK = Profile.of(
 def _pack_gpus() -> Enabled:
     """Return the plugins of the profile `pack-gpus`.
 
-    The weights are so large that one point of a plugin outweighs all plugins after it together. The order is: taints
-    and node affinity of the pod and the policy, then `PackGpus`, then the other score plugins, which choose among equal
-    nodes. `PackGpus` replaces the plugins that score amounts.
+    There are three groups: taints and node affinity of the pod and the policy, then `PackGpus`, then the other score
+    plugins, which choose among equal nodes. The weights are so large that one point in a group outweighs all groups
+    after it. `PackGpus` replaces the plugins that score amounts.
     """
     defaults = _default_plugins({})
     first = (TaintToleration.name, NodeAffinity.name)

@@ -55,7 +55,10 @@ def as_grouped(placement: Placement, group: PodGroup, pod: PodInfo, size: int, s
         placement = replace(placement, deny_exemption=placement.deny_exemption or _CAN_CHANGE)
     shown, can_differ = cut(group.name, _LONGEST_SHOWN), len(group.subgroups) > 1 and _lacks_others(placement)
     if never := never_starts(group, pod, size, snapshot):
-        return _never(replace(placement, verdict="Waiting") if can_differ else placement, never)
+        if can_differ or placement.verdict in ("Feasible", "Waiting"):
+            return _never(placement, never)
+        # Its group keeps back this pod, too, where the scheduler would start it before the others.
+        placement = replace(placement, gang=placement.gang and replace(placement.gang, own=None))
     if can_differ:
         message = f"{placement.message.removesuffix('.')}. The pods of other subgroups of PodGroup {shown} can differ."
         return replace(placement, verdict="Unknown", message=message)
@@ -102,12 +105,6 @@ def _doubt_of_preference(group: PodGroup, pod: PodInfo, snapshot: Snapshot) -> s
 
 def _never(placement: Placement, reason: str) -> Placement:
     gang = placement.gang
-    if placement.verdict not in ("Feasible", "Waiting"):
-        if placement.verdict == "Unknown" or gang is None or gang.own is None or gang.own.verdict == "Infeasible":
-            return placement
-        # The gang lacks room for some of its pods, and its group keeps back the others.
-        exemption = placement.deny_exemption or _CAN_CHANGE
-        return replace(placement, deny_exemption=exemption, gang=replace(gang, own=None))
     if gang is not None:
         gang = replace(gang, own=None, next_message=gang.next_message and reason)
     return replace(
