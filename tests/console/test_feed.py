@@ -157,7 +157,9 @@ def test_a_change_leads_from_the_state_of_a_client_to_that_of_the_view() -> None
 OF_POD = "namespace=a&name=waits"
 
 
-@pytest.mark.parametrize("path", ["pending", f"pending/explain?{OF_POD}", f"pending/room?{OF_POD}", "admissions", "try"])
+@pytest.mark.parametrize(
+    "path", ["pending", f"pending/explain?{OF_POD}", f"pending/room?{OF_POD}", "admissions", "try"]
+)
 def test_only_the_serving_thread_asks_a_live_view_for_its_snapshot(path: str, tmp_path: Path) -> None:
     """The worker thread would see the view between the steps of a change."""
     view, waiting = Followed([*NODES, pod("a", "waits", 1)]), pod("a", "tried", 1)
