@@ -144,9 +144,10 @@ def running(
     text = built.file(DEFAULT_CONFIGURATION).read_text() + "".join(f"  - name: {each}\n" for each in plugins)
     configuration = folder / "volcano-scheduler.conf"
     configuration.write_text(text)
-    cluster.make_namespace(NAMESPACE)
+    # Applied, because a test can run it several times.
+    cluster.client.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "volcano-scheduler-configmap"}}
-    cluster.client.create({**config_map, "data": {configuration.name: text}}, namespace=NAMESPACE)
+    cluster.client.apply({**config_map, "data": {configuration.name: text}}, namespace=NAMESPACE)
     control_plane = cluster.control_plane
     apply_definitions(control_plane, *(built.file(path) for path in _DEFINITIONS))
     control_plane.start_scheduler(KUBE_SCHEDULER_ALONE)
