@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from tests.serving.scheduling.site import SNAPSHOT, Gate, large
 from tests.serving.story import HEAD, REVIEW, head, with_server
+from tests.support.servers.live import until
 from tests.support.servers.server import Running, World, running
 from webhook.admission.cluster_view import ClusterView
 from webhook.documents.field import InvalidInput
@@ -124,8 +125,7 @@ def test_a_stopping_server_answers_the_reviews_that_wait_for_the_worker(tmp_path
         answers = [asyncio.create_task(status(number)) for number in range(2)]
         try:
             await working.wait()
-            while world.count("admissions_waiting") < 2:  # noqa: ASYNC110 - no event tells it
-                await asyncio.sleep(0)
+            await until(lambda: world.count("admissions_waiting") == 2)
             server.stop.set()
             with suppress(ConnectionRefusedError):
                 while not server.done.done():

@@ -121,8 +121,8 @@ class Backlog:
         return second if second >= math.floor(now) else 0
 
 
-class Helpers(NamedTuple):
-    """The pods that can make a node feasible for a pod in `namespace` once they are placed.
+class QueueingHint(NamedTuple):
+    """Says which placed pods can make a node feasible for a waiting pod in `namespace`.
 
     All of `affinity` select them, or one of `spread` does and they are in the same namespace.
     """
@@ -131,8 +131,8 @@ class Helpers(NamedTuple):
     affinity: Sequence[PodTerm]
     spread: Sequence[LabelSelector | None]
 
-    def include(self, placed: Template, snapshot: Snapshot) -> bool:
-        """Return whether a pod of the template `placed` on a node of `snapshot` is one of them.
+    def queues(self, placed: Template, snapshot: Snapshot) -> bool:
+        """Return whether to try the waiting pod again once a pod of the template `placed` is on a node of `snapshot`.
 
         The hints of kube-scheduler do not know the labels of namespaces. Here they count, as in its filter.
 
@@ -152,7 +152,7 @@ class Group:
     """Units whose pods have the same signature and which need at least `least` pods placed. A gang is a separate group.
 
     `requests` must be free on a node. `reads_pods` is true if pods on other nodes also affect whether a node fits.
-    `helpers` are for each template of the pods. They are those of the last attempt.
+    `hints` are for each template of the pods. They are those of the last attempt.
     `failed_at` is the state of the cluster in which a unit found no node and no pods to evict.
     """
 
@@ -160,7 +160,7 @@ class Group:
     least: int
     requests: Requests
     reads_pods: bool = False
-    helpers: Sequence[Helpers] = ()
+    hints: Sequence[QueueingHint] = ()
     units: list[Unit] = field(default_factory=list)
     failed_at: int | None = None
 
@@ -177,7 +177,7 @@ class Group:
 
     def waits_for(self, placed: Template, snapshot: Snapshot) -> bool:
         """Return whether the units may fit once a pod of the template `placed` is on a node of `snapshot`."""
-        return any(each.include(placed, snapshot) for each in self.helpers)
+        return any(each.queues(placed, snapshot) for each in self.hints)
 
     def has_room(self, info: NodeInfo) -> bool:
         """Return whether the requests of a pod are free on a node."""
@@ -240,16 +240,16 @@ def _read(group: Group, snapshot: Snapshot) -> None:
     group.reads_pods = scheduler.reads_other_nodes(signature, snapshot)
     # The pods of a gang can differ. Of single pods, all have the signature of the group.
     templates = dict.fromkeys(pod.template for pod in group.units[0].pods) if group.least > 1 else (group.template,)
-    found = [_helpers(template, snapshot) for template in templates]
-    group.helpers = [each for each in found if each.affinity or each.spread]
+    found = [_hint(template, snapshot) for template in templates]
+    group.hints = [each for each in found if each.affinity or each.spread]
 
 
-def _helpers(template: Template, snapshot: Snapshot) -> Helpers:
+def _hint(template: Template, snapshot: Snapshot) -> QueueingHint:
     info = template.signature.info.normalized_for(snapshot)
     filters = template.scheduler.scheduler.profile.filters
     spreads = (each for each in filters if isinstance(each, PodTopologySpread))
     selectors = tuple(selector for each in spreads for selector in each.selectors(info, snapshot))
-    return Helpers(template.running.namespace, info.inter_pod.terms.required, selectors)
+    return QueueingHint(template.running.namespace, info.inter_pod.terms.required, selectors)
 
 
 def _group(template: Template, least: int) -> Group:
