@@ -3,7 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, never
 from webhook.kube.pod.amounts import CPU, MEMORY, is_scalar_resource
@@ -60,56 +59,39 @@ class NodeResourcesBalancedAllocation:
         if len(counted) < 2:
             return np.full(len(rows), _HALF + _HALF // 2 if is_compared else MAX_NODE_SCORE)
         offered = [amounts(pod, each, nodes.requested(each), nodes, expired) for each in counted]
-        capacity = [each.capacity.take(rows) for each in offered]
-        added = [min(requested.get(resource, 0), LARGEST_AMOUNT) for resource in counted]
-        used = [
-            _used(each.requested.take(rows), more, is_compared=is_compared)
-            for each, more in zip(offered, added, strict=True)
-        ]
+        capacity = np.array([[each.capacity.take(rows)] for each in offered])
+        # With the pod, and without it to compare.
+        used = np.array([[each.requested.take(rows)] for each in offered]).repeat(2 if is_compared else 1, axis=1)
+        for place, resource in enumerate(counted):
+            used[place, 0] += min(requested.get(resource, 0), LARGEST_AMOUNT)
         balance = ((1 - _deviation(used, capacity)) * MAX_NODE_SCORE).astype(np.int64)
         scores: Column = _HALF + (_HALF + balance[0] - balance[1]) // 2 if is_compared else balance[0]
         return scores
 
 
-def _used(without: Column, added: int, *, is_compared: bool) -> NDArray[np.int64]:
-    """Return the used amounts of a resource: a row with the pod and, with `is_compared`, a row without it."""
-    used = np.empty((2 if is_compared else 1, len(without)), dtype=np.int64)
-    np.add(without, added, out=used[0])
-    used[1:] = without
-    return used
+def _deviation(used: NDArray[np.int64], capacity: NDArray[np.int64]) -> _Shares:
+    """Return the standard deviation of the used shares of each node.
 
-
-def _deviation(used: list[NDArray[np.int64]], capacity: list[Column]) -> _Shares:
-    """Return the standard deviation of the used shares of each node, summed in kube-scheduler's order.
-
-    Only the resources that a node has count. The deviation is 0 for fewer than two resources.
+    The first axis are the resources, of which only those that a node has count, and the last one the nodes. The
+    deviation is 0 for fewer than two resources. Shares are added in kube-scheduler's order, which `np.sum` does not
+    promise.
     """
-    has_all = all(bool(column.min() > 0) for column in capacity)
-    divisors = capacity if has_all else [np.maximum(column, 1) for column in capacity]
-    shares = [np.minimum(each / divisor, 1.0) for each, divisor in zip(used, divisors, strict=True)]
-    if not has_all:
-        return _deviation_among(shares, [column > 0 for column in capacity])
+    has = capacity > 0
+    if not has.all():
+        return _deviation_among(np.minimum(used / np.maximum(capacity, 1), 1.0), has)
+    shares = np.minimum(used / capacity, 1.0)
     if len(shares) == 2:
         half: _Shares = np.abs((shares[0] - shares[1]) / 2)
         return half
-    mean = sum(shares[1:], shares[0]) / len(shares)
-    distances = [share - mean for share in shares]
-    squares = [distance * distance for distance in distances]
-    deviation: _Shares = np.sqrt(sum(squares[1:], squares[0]) / len(shares))
+    distances = shares - sum(shares) / len(shares)
+    deviation: _Shares = np.sqrt(sum(distances * distances) / len(shares))
     return deviation
 
 
-def _deviation_among(shares: list[_Shares], has: list[Mask]) -> _Shares:
+def _deviation_among(shares: _Shares, has: NDArray[np.bool_]) -> _Shares:
     """Return the deviation for nodes where some lack a resource."""
-    count = np.sum(has, axis=0)
-    total = np.zeros_like(shares[0])
-    for share, present in zip(shares, has, strict=True):
-        total = total + share * present
-    mean = total / np.maximum(count, 1)
-    squares = np.zeros_like(total)
-    for share, present in zip(shares, has, strict=True):
-        squares = squares + (share - mean) * (share - mean) * present
-    deviation = np.sqrt(squares / np.maximum(count, 1))
-    largest = np.max([np.where(present, share, 0.0) for share, present in zip(shares, has, strict=True)], axis=0)
-    smallest = np.min([np.where(present, share, 1.0) for share, present in zip(shares, has, strict=True)], axis=0)
-    return np.where(count == 2, np.abs((largest - smallest) / 2), np.where(count < 2, 0.0, deviation))
+    count = has.sum(axis=0)
+    distances = shares - sum(shares * has) / np.maximum(count, 1)
+    deviation = np.sqrt(sum(distances * distances * has) / np.maximum(count, 1))
+    span = np.where(has, shares, 0.0).max(axis=0) - np.where(has, shares, 1.0).min(axis=0)
+    return np.where(count == 2, np.abs(span / 2), np.where(count < 2, 0.0, deviation))
