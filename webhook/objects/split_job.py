@@ -48,10 +48,10 @@ def split_job(sets: Iterable[ScheduledSet], policy: Policy) -> Iterator[str]:
 
 def split_of_roles(pods: Sequence[PodSet], roles: Iterable[Role], policy: Policy) -> Iterator[str]:
     """Yield the warnings about an object with the templates `pods`, of which `roles` were evaluated."""
-    typed = {id(each.pods): each.result.injection for each in roles if each.result.injection.workload_type}
+    typed = {each.pods.path: each.result.injection for each in roles if each.result.injection.workload_type}
     sets = (
         ScheduledSet(each, found.workload_type, found.references.scheduler)
-        if (found := typed.get(id(each)))
+        if (found := typed.get(each.path))
         else ScheduledSet.as_written(each)
         for each in pods
     )
