@@ -36,9 +36,9 @@ ONE_WAITS = "1 pod that waits before it needs"
 MANY_WAIT = "{} pods that wait before it need"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class WaitingPod:
-    """The inputs to place a pod: its signature, and its facts as a running pod. Pods of one template share one."""
+    """The inputs to place a pod: its signature, and its facts as a running pod."""
 
     signature: PodSignature
     running: RunningPod

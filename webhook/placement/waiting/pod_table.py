@@ -100,8 +100,8 @@ class PodTable(dict[int, TableEntry]):
         self.unseen: OrderedDict[int, TableEntry] = OrderedDict()
         self._unseen_by_key: dict[Hashable, list[int]] = {}
         self._unseen_of: Counter[str] = Counter()
-        # The number of unseen pods with the same object.
-        self._sharing: Counter[WaitingPod] = Counter()
+        # By the identity of what placing them needs, which the unseen pods of one template share.
+        self._sharing: Counter[int] = Counter()
 
     def has_place(self, namespace: str) -> bool:
         """Return whether another pod of `namespace` may be admitted before it is seen."""
@@ -117,7 +117,7 @@ class PodTable(dict[int, TableEntry]):
         self.unseen[number] = entry
         self._unseen_by_key.setdefault(key, []).append(number)
         self._unseen_of[namespace] += 1
-        self._sharing[pod] = sharing = self._sharing[pod] + 1
+        self._sharing[id(pod)] = sharing = self._sharing[id(pod)] + 1
         self._unseen_bytes += size_bytes + (pod.signature.size_bytes if sharing == 1 else 0)
         return number
 
@@ -205,10 +205,10 @@ class PodTable(dict[int, TableEntry]):
             self._unseen_of[entry.namespace] -= 1
             if not self._unseen_of[entry.namespace]:
                 del self._unseen_of[entry.namespace]
-            self._sharing[entry.pod] -= 1
+            self._sharing[id(entry.pod)] -= 1
             self._unseen_bytes -= entry.size_bytes
-            if not self._sharing[entry.pod]:
-                del self._sharing[entry.pod]
+            if not self._sharing[id(entry.pod)]:
+                del self._sharing[id(entry.pod)]
                 self._unseen_bytes -= entry.pod.signature.size_bytes
 
 
