@@ -16,13 +16,22 @@ from tests.node.images.image import build_image
 from tests.node.installation import CARD, CARDS, Installation
 from tests.node.running.machine import MissingMachine, require_machine
 from tests.node.running.node import Node
-from tests.node.running.programs import Programs, node_programs
+from tests.node.running.programs import (
+    DRA_EXAMPLE_DRIVER,
+    KUBE_ROUTER,
+    KWOK,
+    Programs,
+    node_programs,
+    program_paths,
+)
 from tests.node.shell import Shell
 
 ASKED = "TEST_NODE"
 
 collect_ignore_glob = [] if os.environ.get(ASKED, "0") != "0" else ["test_*_on_node.py"]
 
+# The programs that only some tests need, by the fixture that runs them.
+_PROGRAM_OF = {"devices": DRA_EXAMPLE_DRIVER, "enforced": KUBE_ROUTER, "simulated_nodes": KWOK}
 _BEGAN = Stopwatch()
 _PROGRAMS = pytest.StashKey[Programs]()
 _IMAGE = pytest.StashKey[Path]()
@@ -41,7 +50,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     try:
         if "real_node" in asked:
             require_machine()
-            session.config.stash[_PROGRAMS] = node_programs(os.environ, _progress)
+            programs = session.config.stash[_PROGRAMS] = node_programs(os.environ, _progress)
+            for name in _PROGRAM_OF.keys() & asked:
+                programs.paths.update(program_paths(_PROGRAM_OF[name], os.environ, _progress))
         image = build_image(os.environ, _progress)
     except (MissingMachine, MissingPrograms, BuildFailed, NoImage) as missing:
         pytest.exit(f"node: {missing}", returncode=2)

@@ -1,7 +1,6 @@
 """The devices of dra-example-driver: a claim that is predicted to be allocated is the one that runs."""
 
 import json
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -12,7 +11,6 @@ from tests.controlplane.polling import wait_for
 from tests.node.installation import TEAM, Installation, pod
 from tests.node.running.configuration import NODE_NAME
 from tests.node.running.node import Node
-from tests.node.running.programs import DRA_EXAMPLE_DRIVER, program_paths
 
 DRIVER = "gpu.example.com"
 DEVICES = 8
@@ -22,7 +20,6 @@ API = "resource.k8s.io/v1"
 @pytest.fixture
 def devices(real_node: Node, installation: Installation) -> Iterator[None]:
     """Eight devices of the driver, and their DeviceClass."""
-    real_node.programs.paths.update(program_paths(DRA_EXAMPLE_DRIVER, os.environ, lambda _: None))
     flags = (
         f"--node-name={NODE_NAME}",
         f"--kubeconfig={real_node.kubeconfig}",

@@ -1,6 +1,5 @@
 """The NetworkPolicies, enforced by kube-router, let through what is needed and nothing else."""
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -10,7 +9,6 @@ from tests.node.installation import CERTS_NAMESPACE, NAMESPACE, TEAM, Installati
 from tests.node.running.configuration import API_SERVICE, DNS_SERVICE, NODE_NAME
 from tests.node.running.namespaces import run
 from tests.node.running.node import Node
-from tests.node.running.programs import KUBE_ROUTER, program_paths
 
 IMAGE = "placement-webhook:0.1.0"
 REMOVE_RULES = (
@@ -23,7 +21,6 @@ CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.ar
 @pytest.fixture
 def enforced(real_node: Node) -> Iterator[None]:
     """kube-router enforces NetworkPolicies on the node; nothing else of it runs."""
-    real_node.programs.paths.update(program_paths(KUBE_ROUTER, os.environ, lambda _: None))
     real_node.start(
         "kube-router",
         "--run-firewall=true",

@@ -4,14 +4,12 @@ docker and kind do nothing here: the node has the image. kubectl leaves out what
 KWOK, whose program the test runs.
 """
 
-import os
 from collections.abc import Iterator
 
 import pytest
 
 from tests.node.installation import Installation
 from tests.node.running.node import Node
-from tests.node.running.programs import KWOK, program_paths
 
 NAME = "placement-quickstart"
 IMAGE = "docker.io/library/placement-webhook"
@@ -35,7 +33,6 @@ exec $KUBECTL "${{arguments[@]}}"
 @pytest.fixture
 def simulated_nodes(real_node: Node) -> Iterator[None]:
     """KWOK keeps the nodes ready that have its annotation, and says that their pods run."""
-    real_node.programs.paths.update(program_paths(KWOK, os.environ, lambda _: None))
     selector = "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake"
     real_node.start("kwok", f"--kubeconfig={real_node.kubeconfig}", "--manage-all-nodes=false", selector)
     yield
