@@ -68,7 +68,7 @@ class Worker:
         return work(lambda: self._is_closed or time.monotonic() > end_seconds)
 
     def close(self) -> None:
-        """End the thread after the running work, which is told that its time is over."""
+        """End the thread after the running work, whose time is then over."""
         self._is_closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
 

@@ -49,9 +49,10 @@ def condition(content: Raw, kind: str) -> Raw:
 
 
 def written_at(contents: Iterable[Raw]) -> int:
-    """Return about the time at which a file of the objects `contents` was written, in Unix seconds, or 0.
+    """Return the approximate time at which a file of the objects `contents` was written, in Unix seconds, or 0.
 
-    It is by the clock of the API server and the heartbeats of most ready nodes: that of one can be hours ahead.
+    It is the newest time of the API server or the median heartbeat of ready nodes, because the clock of one node can be
+    hours ahead.
     """
     created, changed, heartbeats = 0, 0, list[int]()
     for each in contents:

@@ -19,7 +19,7 @@ from webhook.kube.names import KUEUE_QUEUE, KUEUE_TOPOLOGY
 QUEUE = KUEUE_QUEUE
 GROUP = "kueue.x-k8s.io/pod-group-name"
 TOTAL_COUNT = "kueue.x-k8s.io/pod-group-total-count"
-NEEDS_QUEUE = "admits the pods of a queue alone"
+NEEDS_QUEUE = "admits only the pods of a queue"
 """The warning for a gang without a queue by annotation. A label of the pod can name a queue, too."""
 # With one of these annotations it admits pods by the room on nodes, too (topology-aware scheduling), see
 # sigs.k8s.io/kueue/apis/kueue/v1beta1/topology_types.go.

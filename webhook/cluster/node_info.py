@@ -148,8 +148,9 @@ class Node:
 
     `allocatable` does not contain `pods`, which is `allowed_pods`. `images` are the sizes of the node's images in
     bytes, by name. `unhealthy` is the number of devices of each extended resource that are in the capacity but not
-    allocatable. `not_ready_seconds` is since when it is not ready, in Unix seconds: 0 if this is not known, None if it
-    is ready. `is_silent` is true if it is not ready because its kubelet does not report.
+    allocatable. `not_ready_seconds` is the time since which it is not ready, in Unix seconds. It is 0 if the time is
+    not known, and None if the node is ready. `is_silent` is true if it is not ready because its kubelet does not
+    report.
     """
 
     name: str

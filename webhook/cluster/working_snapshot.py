@@ -57,10 +57,11 @@ class WorkingSnapshot:
         self._set(row, self._nodes[row].without_pod(pod), (), (pod,))
 
     def follow(self, base: Snapshot, pods_on: Callable[[str], Sequence[RunningPod]], nodes: Iterable[str] = ()) -> bool:
-        """Show the pods of `base`, a later state of the cluster, and the added pods: `pods_on` returns those of a node.
+        """Show the pods of `base`, a later state of the cluster, and the added pods.
 
-        The added pods have changed on `nodes`. Replacing a pod by an equal one is not a change. If anything but pods
-        has changed, return False and change nothing; the caller then needs a new copy.
+        `pods_on` returns the added pods of a node; those of `nodes` have changed. Replacing a pod by an equal one is
+        not a change. If anything but pods has changed, return False and change nothing; the caller then needs a new
+        copy.
         """
         before, shown = self._base, self.snapshot
         if before.rows is not base.rows and before.rows != base.rows:

@@ -9,7 +9,7 @@ from webhook.events.subject import ObjectReference, controller_of
 from webhook.watch.api_errors import ApiServerError, TooLargeError
 from webhook.watch.api_server import METADATA_LIST, NOT_READABLE, ApiServer
 
-# Metadata alone: a pod can have 1.5 MiB, and its spec is not needed.
+# Only metadata: a pod can have 1.5 MiB, and its spec is not needed.
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _MOST_PODS = 500
 # 500 pods have about 1.5 MiB. A user can give each pod 256 KiB of annotations, and decoding blocks the event loop.
@@ -19,7 +19,7 @@ _CLOSE_SECONDS = 5.0
 
 
 async def pods_of(server: ApiServer, subject: ObjectReference, since: float) -> list[ObjectReference] | None:
-    """Return the pods of `subject` without a node that were created after `since` (wall clock); None for too many.
+    """Return the pods of `subject` without a node, created after `since` (wall clock), or None if they are too many.
 
     Raises:
         ApiServerError: the pods cannot be read.

@@ -75,7 +75,7 @@ def _manifest(pending: PendingReport, target: ObjectReference, count: int, repli
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        # The API server takes an Event on a cluster-scoped object in `default` alone.
+        # The API server takes an Event on a cluster-scoped object only in `default`.
         "metadata": {"name": name, "namespace": target.namespace or DEFAULT_NAMESPACE},
         "involvedObject": {
             "apiVersion": target.api_version,

@@ -1,4 +1,4 @@
-"""What is known of an object while it is admitted, and the advice on its gang: the pods that must run together."""
+"""The known facts of an object while it is admitted, and the advice on its gang: the pods that must run together."""
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -58,7 +58,7 @@ class Role:
     created: Mutated
     """The result for the first pod as the API server completes it."""
     refusal: str = ""
-    """Why the API server refuses such a pod, or empty if it does not."""
+    """The reason why the API server refuses such a pod, or empty if it accepts it."""
     unknown: str = ""
     """The unknown parts that the API server adds. It is empty if everything is known."""
     doubts: tuple[str, ...] = ()

@@ -102,8 +102,9 @@ def _patch(
 ) -> tuple[tuple[RuleOutcome, ...], tuple[JsonObject, ...]]:
     """Return the rules for the pods of the object, and the patch of its templates if the policy and the kind enable it.
 
-    An update is only patched if it changes a template, because a change by the webhook alone would replace running
-    pods. The templates of an object without a name are not patched, because the injection can depend on the name.
+    An update is only patched if it changes a template, because a change that only the webhook makes would replace
+    running pods. The templates of an object without a name are not patched, because the injection can depend on the
+    name.
     """
     kind, content = workload.kind, workload.content
     is_patched = workload.request.operation in PATCHED_TEMPLATES.get((kind.group, kind.kind), ())

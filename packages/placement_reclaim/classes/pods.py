@@ -173,7 +173,10 @@ def partial_gangs(objects: Objects, holding: Mapping[Name, HoldingPod], lost: Ma
 
 
 def _lost_at(pod: Raw, lost: Since | None) -> int | None:
-    """Return when a member ended, began to end, or lost its node (`lost`): 0 if not known, None if it still runs."""
+    """Return the time at which a member ended, began to end, or lost its node (`lost`), in Unix seconds.
+
+    It is 0 if it is not known. The result is None if the member still runs.
+    """
     if fields.text(pod, "status", "phase") in ENDED_PHASES:
         statuses = fields.items(pod, "status", "containerStatuses")
         ends = [seconds(each, "state", "terminated", "finishedAt") for each in statuses]

@@ -120,7 +120,7 @@ def reclaim(
 
 
 def _read_file(session: Session) -> tuple[Objects, int]:
-    """Return the objects of the file with cards of the policy, and about when it was written, in Unix seconds."""
+    """Return the objects of the file with cards of the policy, and about the time of the file, in Unix seconds."""
     documents = read_objects(session.cluster or "")
     objects = Objects(session.rules.default, snapshot_from_documents(documents))
     for document in documents:

@@ -67,7 +67,7 @@ def test_a_stop_does_not_wait_for_the_body_of_a_request_that_is_answered() -> No
         writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n")
         await reader.readuntil(b"ok\n")
         stop.set()
-        async with asyncio.timeout(6):
+        async with asyncio.timeout(9):
             await running
         writer.close()
 

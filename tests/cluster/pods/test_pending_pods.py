@@ -3,13 +3,19 @@
 from dataclasses import replace
 from typing import Any
 
+import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.cluster.pods.pending import Object, pending, with_fields
 from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.random.pod_fields import CHANGES, with_field
+from tests.support.random.random_pods import pods
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.pods.pending_pods import PendingPod, PendingPods, PodKey, is_pending, pending_changes
 from webhook.documents.documents import Document
+from webhook.placement.scorer import PodSignature
 
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 FAILED = {"type": "PodScheduled", "status": "False", "reason": "SchedulerError"}
@@ -88,6 +94,18 @@ def test_annotations_of_schedulers_are_kept_and_others_are_not() -> None:
     read = {"scheduling.k8s.io/group-name": "g", "gpu-fraction": "0.5", "gpu-memory": "2000"}
     pod = with_fields(pending(), {"annotations": {**read, "note": "x"}})
     assert PendingPod.of(pod).object()["metadata"]["annotations"] == read
+
+
+@given(pods(), st.lists(st.sampled_from(CHANGES), max_size=4))
+def test_a_scheduler_reads_the_same_of_a_pending_pod_as_of_the_whole_pod(
+    pod: Object, changes: list[tuple[str, str, Any]]
+) -> None:
+    for change in changes:
+        pod = with_field(pod, *change)
+    # An API server writes its maps in order.
+    whole = orjson.loads(orjson.dumps(with_fields(pod, {"namespace": "x"}), option=orjson.OPT_SORT_KEYS))
+
+    assert PodSignature.of(PendingPod.of(whole).object()) == PodSignature.of(whole)
 
 
 @pytest.mark.parametrize("pod", [{}, {"metadata": 7, "spec": {}}, {"metadata": {}, "spec": []}])

@@ -121,7 +121,7 @@ def test_a_gang_is_named_by_its_annotation_or_its_owner(backend: str, pod: PodBu
             worker().label("volcano.sh/job-name", "bert"),
             "scheduler gangs reads spec.networkTopology of the Job, which only workloadObjects.mutateTemplates sets",
         ),
-        (policy_of(queueing="kueue"), worker(gang="bert"), "Kueue admits the pods of a queue alone"),
+        (policy_of(queueing="kueue"), worker(gang="bert"), "Kueue admits only the pods of a queue"),
         (
             policy_of(queueing="kueue"),
             worker().owner("Job", "bert"),

@@ -25,6 +25,7 @@ from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
 from webhook.documents.documents import Document
 from webhook.documents.field import InvalidInput
 from webhook.kube.api.admission import parse_review
+from webhook.kube.names import LIMIT_RANGER
 from webhook.placement.reasons.cluster_warnings import NO_SIGN
 from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
@@ -297,6 +298,17 @@ def test_pods_that_differ_in_containers_have_the_signature_that_is_read_of_each(
     after.like = before.signature
 
     assert after.signature == PodSignature.of(after.created)
+
+
+def test_defaults_of_a_limit_range_are_those_of_the_pod_itself_behind_one_that_differs_in_containers() -> None:
+    noted = TRAINING.annotate(LIMIT_RANGER, "LimitRanger plugin set: cpu request for container main")
+    decisions = DecisionCache()
+    decided(decisions, noted)
+
+    candidate = decided(decisions, noted.requests(cpu="1")).candidate
+
+    assert candidate is not None
+    assert candidate.pod.signature.info.defaulted == ("cpu",)
 
 
 def test_defaults_of_a_namespace_apply_by_what_the_pod_requests_not_by_an_equal_pod() -> None:

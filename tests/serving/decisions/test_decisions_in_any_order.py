@@ -3,12 +3,16 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import fields
 
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, USAGE, policy_with
 from tests.support.effort import examples
 from tests.support.objects.builders import make_node_object, make_pod
+from tests.support.random.pod_fields import CHANGES, FIELDS, with_field
 from tests.support.random.random_pods import pods
 from tests.support.servers.server import make_work_budget, review_bytes
 from webhook.admission.cluster_view import ClusterView, scheduler_for
@@ -19,6 +23,7 @@ from webhook.cluster.update import updated
 from webhook.documents.documents import Document
 from webhook.kube.api.admission import parse_review
 from webhook.kube.pod.pod_identity import PodIdentity
+from webhook.kube.pod.pod_view import Container, PodMetadata, PodSpec
 from webhook.placement.waiting.assumed_pods import AssumedPods
 from webhook.placement.waiting.pending_placement import assume
 from webhook.policy.policy import Policy
@@ -173,3 +178,26 @@ def test_a_decision_is_that_of_a_server_that_has_just_started(
             world.reserve(kept.candidate)
         else:
             change[step](number)
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(pods(), st.lists(st.sampled_from(CHANGES), min_size=1, max_size=4), st.integers(0, 3))
+def test_a_decision_behind_pods_that_differ_in_one_field_is_that_of_a_server_that_has_just_started(
+    pod: Object, changes: list[tuple[str, str, Any]], policy: int
+) -> None:
+    world = World()
+    world.put_in_force(policy)
+    for each in (pod, *(with_field(pod, *change) for change in changes), pod):
+        kept, fresh = world.admit(each)
+        assert said(kept) == said(fresh)
+        world.reserve(kept.candidate)
+
+
+@pytest.mark.parametrize(
+    ("part", "struct"), [("metadata", PodMetadata), ("spec", PodSpec), ("container", Container)], ids=lambda each: each
+)
+def test_every_field_of_a_template_that_is_read_is_tried(part: str, struct: type[Struct]) -> None:
+    of_one_pod = {"name", "generateName", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp"}
+    read = {each.encode_name for each in fields(struct)} - (of_one_pod if part == "metadata" else set())
+
+    assert {name for place, name in FIELDS if place == part} == read

@@ -333,7 +333,7 @@ def test_a_change_during_a_pass_is_compared_in_the_next_one_at_once(monkeypatch:
             await asyncio.Event().wait()
 
     async def follow() -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await site.exported._follow()
 
     monkeypatch.setattr(site.exported, "_compare", compare)
@@ -354,7 +354,7 @@ def test_a_replica_that_is_no_longer_the_leader_does_not_report_a_state(monkeypa
 
     async def lead_and_lose() -> None:
         leading = asyncio.create_task(site.exported._keep())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await reported.wait()
         states.append(site.in_step)
         leading.cancel()

@@ -5,6 +5,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.support.admission import DOMAIN, PRODUCT, TYPE, USAGE
+from webhook.kube.names import LIMIT_RANGER
 
 USAGES = ["training", "inference", "hybrid", "other"]
 PRODUCTS = ["NVIDIA-H20", "NVIDIA-A10"]
@@ -134,6 +135,7 @@ def annotations() -> Strategy:
             f"{DOMAIN}/within": st.sampled_from(["rack", "nvlink", "none"]),
             f"{DOMAIN}/within-mode": st.sampled_from(["required", "preferred"]),
             "example.com/a~b": st.text(max_size=5),
+            LIMIT_RANGER: st.sampled_from(["LimitRanger plugin set: cpu, memory request for container main", "x"]),
         },
     )
 

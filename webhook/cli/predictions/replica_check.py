@@ -121,7 +121,7 @@ class Checks:
         return Template(pods, partial(self.admissions.created, workload))
 
     def _in_gangs(self, answers: list[Answer], assumed: Pending) -> list[Answer]:
-        """Return the answers for an object, placed on `assumed`, with the count of its pods that must run together."""
+        """Return the answers for an object with the count of its pods that must run together, placed on `assumed`."""
         counted = [(each, each.replicas, each.first) for each in answers if each.replicas and each.first]
         kind = next((each.workload.pods.kind for each, *_ in counted if each.workload.pods), None)
         if kind is None:

@@ -13,7 +13,14 @@ from msgspec.json import decode
 
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.pods.nominated_pods import read_nominated_pod
-from webhook.kube.names import ENDED_PHASES, KAI_SHARES, KUEUE_WORKLOAD, REQUIRED_TOPOLOGIES, VOLCANO_GROUP
+from webhook.kube.names import (
+    ENDED_PHASES,
+    KAI_SHARES,
+    KUEUE_WORKLOAD,
+    LIMIT_RANGER,
+    REQUIRED_TOPOLOGIES,
+    VOLCANO_GROUP,
+)
 from webhook.kube.pod.gang_key import gang_annotations
 from webhook.kube.pod.pod_identity import PodIdentity, short_text
 from webhook.kube.pod.pod_status import NO_STATUS, PodStatus
@@ -124,7 +131,7 @@ def scheduled_content(pod: Mapping[str, Any]) -> bytes:
         kept_metadata["annotations"] = annotations
     content = {
         "metadata": kept_metadata,
-        "spec": {name: _set_fields(name, value) for name, value in spec.items() if value},
+        "spec": {name: _set_fields(name, value) for name, value in spec.items() if _is_set(value)},
         "status": {name: status[name] for name in _STATUS_FIELDS if status.get(name)},
     }
     try:
@@ -172,8 +179,13 @@ def is_pending(pod: Mapping[str, Any]) -> bool:
 
 def _of_scheduler(metadata: Mapping[str, Any]) -> dict[str, Any]:
     annotations = _object(metadata.get("annotations"))
-    read = (VOLCANO_GROUP, KUEUE_WORKLOAD, *KAI_SHARES, *REQUIRED_TOPOLOGIES)
-    return {key: value for key in read if (value := annotations.get(key))}
+    read = (VOLCANO_GROUP, KUEUE_WORKLOAD, LIMIT_RANGER, *KAI_SHARES, *REQUIRED_TOPOLOGIES)
+    return {key: annotations[key] for key in read if key in annotations}
+
+
+def _is_set(value: Any) -> bool:
+    # `priority: 0` and `hostUsers: false` differ from fields that are not set.
+    return bool(value) or isinstance(value, int)
 
 
 def _set_fields(name: str, value: Any) -> Any:

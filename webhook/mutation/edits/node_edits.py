@@ -92,7 +92,7 @@ class RequireNode:
         return Effect(added > 0, tuple(warnings))
 
     def _possible(self, expressions: Sequence[Mapping[str, Any]]) -> Sequence[NodeLabelRequirement]:
-        """Return the alternatives that nodes can meet together with the ANDed `expressions`, or else the first one."""
+        """Return the alternatives that do not contradict the ANDed `expressions`, or the first one if all do."""
         every = self._alternatives
         return [each for each in every if not each.contradiction(expressions)] or every[:1]
 

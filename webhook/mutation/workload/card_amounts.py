@@ -9,7 +9,7 @@ from webhook.policy.spec.accelerators import Accelerator, Fact
 
 @dataclass(frozen=True, slots=True)
 class CardAmounts:
-    """The requested amounts; None without a valid annotation."""
+    """The requested amounts. An amount without a valid annotation is None."""
 
     memory: CardMemory | None = None
     count: int | None = None

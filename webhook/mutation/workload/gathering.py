@@ -57,7 +57,7 @@ def read_gathering(
     policy: Policy,
     warnings: list[str],
 ) -> tuple[Gathering | str, Spreading | str]:
-    """Return the gathering of the gang of `pod`, or the reason why there is none; and the spreading that is left."""
+    """Return the gathering of the gang of `pod`, or the reason why there is none, and the remaining spreading."""
     within = _requested(annotations, workload_type, policy, warnings)
     if isinstance(within, str):
         return within, spreading

@@ -13,7 +13,7 @@ from webhook.kube.release import Change, Release
 def consumed_capacity(
     device: Device, request: DeviceRequest, free_capacity: Mapping[str, int]
 ) -> tuple[int, ...] | None:
-    """Return the amounts that `request` consumes, in the order of capacity names; None for too little `free_capacity`.
+    """Return the amounts that `request` consumes, in the order of capacity names, or None if they are not free.
 
     Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating/consumable_capacity.go,
     CmpRequestOverCapacity

@@ -67,7 +67,7 @@ class Together:
 
     @property
     def largest(self) -> Domain | None:
-        """The allowed domain with the most room, the first by value of several; None if there is no domain."""
+        """The allowed domain with the most room, the first by value of several, or None."""
         return max(self.allowed, key=lambda each: each.fits, default=None)
 
     @property

@@ -80,7 +80,7 @@ def count_pods(
     first = scheduler.answer_alone(inside.signature, snapshot, expired)
     further = further_pods(scheduler, inside, first, snapshot, left, expired)
     if further.stopped and are_nodes_independent(scheduler, pod.signature, snapshot):
-        # A message of kube-scheduler is about the nodes of the domain alone.
+        # A message of kube-scheduler is only about the nodes of the domain.
         alone = snapshot.with_nodes(nodes_of(snapshot, within, chosen.path), snapshot.generation)
         first_alone = scheduler.answer_alone(pod.signature, alone, expired)
         stopped = further_pods(scheduler, pod, first_alone, alone, left, expired).stopped

@@ -83,7 +83,7 @@ class PodTopologySpread:
         )
 
     def score(self, pod: PodInfo, nodes: Snapshot, rows: Rows, expired: Expired = never) -> Column | None:
-        """Return a higher score for fewer selected pods in the domains; None without ScheduleAnyway constraints.
+        """Return a higher score for fewer selected pods in the domains, or None without ScheduleAnyway constraints.
 
         Nodes that lack a required label score 0. Counts are weighted by the number of domains.
         """

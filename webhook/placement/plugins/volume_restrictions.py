@@ -18,7 +18,7 @@ _READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 
 
 class VolumeRestrictions(VolumePlugin):
-    """Scan the running pods only if the pod has such a claim, which is rare.
+    """Reject all nodes if a claim with the access mode ReadWriteOncePod is in use by another pod.
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go
     """

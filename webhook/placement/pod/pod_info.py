@@ -107,6 +107,8 @@ class PodInfo(NamedTuple):
         metadata, spec = pod.object("metadata"), pod.object("spec")
         resources = read_pod_resources(pod)
         containers = [each for key in _CONTAINERS for each in spec.objects(key)]
+        annotations = metadata.raw.get("annotations")
+        note = annotations.get(LIMIT_RANGER) if isinstance(annotations, dict) else None
         of_containers: dict[str, Any] = {
             "requests": _pairs(resources.requests),
             "container_requests": None if resources.of_containers is None else _pairs(resources.of_containers),
@@ -119,13 +121,12 @@ class PodInfo(NamedTuple):
             "volumes": _volumes(metadata, spec),
             "shares": tuple(filter(may_be_share, resources.requests)) if resources.by_container else (),
             "summed": resources.summed,
+            "defaulted": _defaulted(str(note), resources) if note else (),
             # A new pod has no UID.
             "stored": _reference(metadata) if resources.by_container and metadata.raw.get("uid") else None,
         }
         if like is not None:
             return like._replace(**of_containers, needs_declared_features=_needs_declared_features(spec, containers))
-        annotations = metadata.raw.get("annotations")
-        note = annotations.get(LIMIT_RANGER) if isinstance(annotations, dict) else None
         of_kueue = _gates_of_kueue(spec) if spec.raw.get("schedulingGates") else ()
         node_affinity = read_node_affinity(spec.object("affinity"), "nodeAffinity")
         topologies, network = _topologies(metadata)
@@ -150,7 +151,6 @@ class PodInfo(NamedTuple):
             needs_declared_features=_needs_declared_features(spec, containers),
             overhead=_pairs(whole_units(read_milli(spec, "overhead"))) if spec.raw.get("overhead") else (),
             runtime_class=spec.text("runtimeClassName") if "runtimeClassName" in spec.raw else "",
-            defaulted=_defaulted(str(note), resources) if note else (),
         )
 
     def native_group(self, snapshot: Snapshot) -> PodGroup | None:

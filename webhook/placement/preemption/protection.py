@@ -27,7 +27,7 @@ _Filed = dict[tuple[str, str] | None, list[tuple[int, LabelSelector]]]
 
 
 class Violations(NamedTuple):
-    """Which pods violate a budget if they are evicted in some orders.
+    """The pods that violate a budget if they are evicted in some orders.
 
     `violated` is, for each pod, the number of the budget that its eviction violates after those of the pods before it,
     or negative for none. `mixed` are the ranks of equally important pods whose order decides which of them violate

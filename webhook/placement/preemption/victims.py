@@ -60,7 +60,7 @@ class _Tried(NamedTuple):
 
 
 class Victims:
-    """The victims on the nodes of `rooms` that fit without their lower pods, by `budgets`."""
+    """The victims, under `budgets`, on the nodes of `rooms` where the pod fits without the pods of lower priority."""
 
     def __init__(self, rooms: Rooms, budgets: Sequence[DisruptionBudget]) -> None:
         self._rooms, self._lower = rooms, rooms.lower

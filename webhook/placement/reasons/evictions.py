@@ -40,7 +40,7 @@ def eviction_text(preemption: PredictedPreemption, described: Sequence[str] = ()
 def eviction_warning(placement: Placement, namespace: str) -> str:
     """Return the text for a user of `namespace`: counts of pods, and only the names of pods in this namespace.
 
-    It is the reason if the evictions are not known, and empty if there are none for the pod alone.
+    It is the reason if the evictions are not known, and empty if there are none for the pod by itself.
 
     Source: https://github.com/kubernetes/kubernetes/issues/114923
     """

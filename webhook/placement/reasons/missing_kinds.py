@@ -18,13 +18,13 @@ _OF_VOLUMES = (VolumeBinding.name, VolumeZone.name, VolumeRestrictions.name, Nod
 
 
 def missing_kinds(info: PodInfo, snapshot: Snapshot, expired: Expired = never) -> tuple[str, ...]:
-    """Return the plurals of the kinds that plugins lack, or none if they would not suffice either."""
+    """Return the plurals of the kinds that plugins lack, or none if a plugin would still lack something with them."""
     needed = [tuple(_lacking(plugin, info, snapshot)) for plugin in unmodelled_plugins(info, snapshot, expired)[0]]
     return tuple(sorted({kind for kinds in needed for kind in kinds})) if all(needed) else ()
 
 
 def _lacking(plugin: str, info: PodInfo, snapshot: Snapshot) -> Iterator[str]:
-    """Yield the kinds that a plugin reads for the pod and `snapshot` lacks."""
+    """Yield the kinds that a plugin reads for the pod and that are not in `snapshot`."""
     devices, storage, csi = snapshot.devices, snapshot.storage, snapshot.csi
     kinds: Mapping[str, object] = {}
     if plugin == DynamicResources.name:

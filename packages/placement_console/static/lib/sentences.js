@@ -490,7 +490,7 @@ export const SENTENCES = [
   [/^starts the pods of a gang one by one$/, "会逐个启动 Gang 的 Pod"],
   [/^starts pods one by one(?: without (\S+))?$/, "会逐个启动 Pod[（没有 $1）]"],
   [/^starts (\d+) of them without the others, as their PodGroup says$/, "会按其 PodGroup 先启动其中 $1 个，不等其余的"],
-  [/^admits the pods of a queue alone$/, "只准入有队列的 Pod"],
+  [/^admits only the pods of a queue$/, "只准入有队列的 Pod"],
   [/^needs the name of (?:a|the) gang, too$/, "还需要 Gang 的名称"],
   [/^needs the size of (?:a|the) gang, too$/, "还需要 Gang 的大小"],
   [/^reads the size of a gang from (\S+) of its PodGroup: name it$/, "从 PodGroup 的 $1 读取 Gang 的大小：请指明该 PodGroup"],

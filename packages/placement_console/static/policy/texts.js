@@ -7,7 +7,7 @@ export const texts = {
     "policy.candidate": "Candidate", "policy.candidate.hint": "Paste a PlacementPolicy, or drop a file here, to see what it would decide otherwise. Nothing is applied.",
     "policy.source": "Compare on", "policy.source.objects": "cluster objects", "policy.source.audit": "audit files", "policy.run": "Compare", "policy.working": "Deciding on each pod by both policies …",
     "policy.none": "No difference", "policy.none.text": "{n|pod|pods}: the candidate decides each as the policy in force does.", "policy.empty": "No pod to compare on",
-    "policy.found": "{changed} of {n|pod|pods} would be decided otherwise", "policy.refused": "{n} refused by the candidate alone", "policy.worse": "{n} with a worse verdict",
+    "policy.found": "{changed} of {n|pod|pods} would be decided otherwise", "policy.refused": "{n} refused only by the candidate", "policy.worse": "{n} with a worse verdict",
     "policy.partial": "There was no time for all pods: these are the first.", "policy.leftOut": "Left out", "policy.unreadable": "{n|line|lines} cannot be read", "policy.more": "{n|more change|more changes}",
     "policy.kind": "What changes", "policy.detail": "How", "policy.pods": "Pods", "policy.owners": "Owners",
     "policy.changes": "Changes by kind", "policy.kind.outcome": "outcome", "policy.kind.verdict": "verdict", "policy.kind.workload type": "workload type", "policy.kind.scheduler": "scheduler", "policy.kind.rules": "rules", "policy.kind.tolerations": "tolerations", "policy.kind.fields": "fields", "policy.kind.warnings": "warnings",
