@@ -11,8 +11,8 @@ from webhook.admission.cluster_view import scheduler_for
 from webhook.admission.mutated_pod import as_created
 from webhook.cluster.planned_objects import with_planned_claims
 from webhook.cluster.snapshot import Snapshot
+from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput
-from webhook.kube.api.admission import JsonObject
 from webhook.kube.api.json_patch import patched
 from webhook.kube.deadline import DeadlineNearError, Expired, in_time
 from webhook.kube.workloads.pod_set import PodSet

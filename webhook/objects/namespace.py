@@ -6,9 +6,9 @@ from dataclasses import replace
 from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.verdict import Advised, ObjectVerdict
 from webhook.backends.backend import BatchRequest
-from webhook.documents.documents import field
+from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import FieldError, lines_of
-from webhook.kube.api.admission import AdmissionRequest, JsonObject
+from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.api.review_answer import Denial
 from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.kube.reader import Reader

@@ -6,14 +6,13 @@ Source: k8s.io/api/admission/v1/types.go, k8s.io/apiserver/pkg/admission/plugin/
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
+from webhook.documents.documents import JsonObject
 from webhook.documents.text import printable, printable_lines
 from webhook.kube.names import ADMISSION_API_VERSION
-
-JsonObject = dict[str, Any]
 
 # If all warnings exceed 4 KiB, the API server cuts each at 256 characters and drops those that still exceed 4 KiB
 # (see k8s.io/apiserver/pkg/endpoints/filters/warning.go).
