@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.documents.documents import JsonObject, field
-from webhook.documents.object_path import object_at
+from webhook.documents.parts import object_at
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.workloads.exclusive_topology import Exclusive
 from webhook.kube.workloads.pod_template_path import PodTemplatePath, WorkloadKind
