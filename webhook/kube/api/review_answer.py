@@ -66,12 +66,6 @@ class ReviewAnswer(NamedTuple):
             response["warnings"] = fit_warnings(warnings)
         return cls(orjson.dumps(response)[1:-1], patch, audit_annotations or {})
 
-    def operations(self) -> list[JsonObject]:
-        """Return the operations of the patch, decoded as the API server decodes them."""
-        response = orjson.loads(b"{%b}" % self.content)
-        operations: list[JsonObject] = orjson.loads(base64.b64decode(response["patch"]))
-        return operations
-
     def to(self, uid: str, decision: str) -> bytes:
         """Return the response to the request `uid`; its auditAnnotations begin with `decision`."""
         annotations = orjson.dumps({"decision": decision, **self.audit_annotations})

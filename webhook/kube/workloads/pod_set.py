@@ -1,6 +1,6 @@
 """A set of equal pods that an object creates from one pod template."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,11 +72,6 @@ class PodSet:
     def pod(self) -> JsonObject:
         """Return the first pod, as its controller creates it."""
         return self.pod_at(0)
-
-    def pods(self) -> Iterator[JsonObject]:
-        """Yield the pods in the order of their creation. If there is one pod on each node, only yield the first."""
-        for index in range(1 if self.replicas is None else self.replicas):
-            yield self.pod_at(index)
 
     def pod_at(self, index: int) -> JsonObject:
         """Return pod number `index`, from 0. Its spec is a part of the object and must not be changed."""
