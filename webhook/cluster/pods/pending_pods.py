@@ -13,14 +13,13 @@ from msgspec.json import decode
 
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.pods.nominated_pods import read_nominated_pod
+from webhook.documents.parts import object_at
 from webhook.kube.names import ENDED_PHASES, KAI_SHARES, KUEUE_WORKLOAD, REQUIRED_TOPOLOGIES, VOLCANO_GROUP
 from webhook.kube.pod.gang_key import gang_annotations
 from webhook.kube.pod.pod_identity import PodIdentity, short_text
 from webhook.kube.pod.pod_status import NO_STATUS, PodStatus
 from webhook.kube.pod.pod_view import PodView
 from webhook.kube.pod.stored_pod import StoredPod, node_and_phase
-
-_EMPTY: Mapping[str, Any] = {}
 
 _CONTAINERS = ("containers", "initContainers")
 _METADATA_FIELDS = ("labels", "ownerReferences")
@@ -76,7 +75,7 @@ class PendingPod:
         """
         stored = StoredPod.of(pod)
         if stored is None:
-            raw = _object(pod.get("metadata"))
+            raw = object_at(pod, "metadata")
             uid, created = short_text(raw.get("uid")), short_text(raw.get("creationTimestamp"))
             return cls(PodIdentity.of(pod), uid, created, 0, b"", is_waiting=True, nominated=read_nominated_pod(pod))
         view = stored.view
@@ -171,7 +170,9 @@ def is_pending(pod: Mapping[str, Any]) -> bool:
 
 
 def _of_scheduler(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    annotations = _object(metadata.get("annotations"))
+    annotations = metadata.get("annotations")
+    if not isinstance(annotations, dict):
+        return {}
     read = (VOLCANO_GROUP, KUEUE_WORKLOAD, *KAI_SHARES, *REQUIRED_TOPOLOGIES)
     return {key: value for key in read if (value := annotations.get(key))}
 
@@ -211,7 +212,3 @@ def _wants_siblings(message: str) -> bool:
     counts = {status: int(number) for number, status in _COUNT.findall(message[:_LONGEST_COUNTS].partition(";")[0])}
     least = counts.pop("minAvailable", 0)
     return sum(counts.values()) < least
-
-
-def _object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else _EMPTY
