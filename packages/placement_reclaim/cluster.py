@@ -13,7 +13,7 @@ from webhook.cluster.node_info import Node, RunningPod
 from webhook.cluster.objects.lease import time_of
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import field as field_of
-from webhook.documents.object_path import object_at
+from webhook.documents.parts import object_at
 from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, ENDED_PHASES, MIRROR_POD_ANNOTATION
 from webhook.kube.pod.gang_key import GANG, GANG_SIZE, gangs_of
 from webhook.kube.pod.resources import requested_extended_resources

@@ -23,7 +23,7 @@ def test_each_operation_counts_for_a_kibibyte_of_memory() -> None:
     used_bytes, operations = [], []
     for pod in (TRAINING.spec(schedulerName="volcano"), TRAINING):
         decisions = DecisionCache()
-        operations.append(len(decided(decisions, pod, cluster=None).answer.operations()))
+        operations.append(len(orjson.loads(decided(decisions, pod, cluster=None).answer.patch)))
         used_bytes.append(decisions.caches["decisions"][1].used_bytes)
         result = evaluated(pod)
         assert isinstance(result, Mutated)

@@ -62,7 +62,8 @@ def _stateful_set(replicas: int, storage_class: str | None, **spec: Any) -> PodS
 def _placed(pods: PodSet, objects: Iterable[Object]) -> Replicas:
     asked = pods.replicas or 0
     claims = (claim for index in range(asked) for claim in pods.claims_at(index))
-    return place_replicas(Scheduler(), with_planned_claims(_snapshot(objects), claims), pods.pods(), asked)
+    each_pod = map(pods.pod_at, range(asked))
+    return place_replicas(Scheduler(), with_planned_claims(_snapshot(objects), claims), each_pod, asked)
 
 
 def test_each_replica_takes_a_local_volume() -> None:

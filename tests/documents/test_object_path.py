@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from webhook.documents.field import InvalidInput
-from webhook.documents.object_path import Match, count_at, matches, object_at, segments, value_at
+from webhook.documents.object_path import Match, count_at, matches, segments, value_at
 
 JOB: dict[str, Any] = {
     "metadata": {"annotations": {"example.com/count": "3"}},
@@ -53,11 +53,6 @@ def test_an_annotation_holds_a_count_as_text_and_no_other_field_does() -> None:
 def test_a_count_is_an_int32_of_at_least_zero(count: object) -> None:
     with pytest.raises(InvalidInput):
         count_at({"count": count}, "count", ())
-
-
-def test_what_is_no_object_reads_as_an_empty_one() -> None:
-    assert object_at(JOB, "spec") is JOB["spec"]
-    assert object_at({"spec": 3}, "spec") == object_at({}, "spec") == {}
 
 
 def test_keys_of_stars_are_in_the_order_of_the_path() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from webhook.documents.parts import file_in, listed, texts
+from webhook.documents.parts import file_in, items_at, listed, object_at, texts
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,18 @@ def test_a_map_of_texts(value: object, expected: dict[str, str]) -> None:
 )
 def test_a_list_of_objects(value: object, expected: list[dict[str, Any]]) -> None:
     assert listed({"spec": {"items": value}}, "spec", "items") == expected
+
+
+def test_a_list_of_any_items() -> None:
+    assert items_at({"spec": {"items": [1, None]}}, "spec", "items") == [1, None]
+    assert items_at({"spec": {"items": "a"}}, "spec", "items") == items_at({}, "spec", "items") == []
+
+
+def test_what_is_no_object_reads_as_an_empty_one() -> None:
+    inner = {"a": 1}
+
+    assert object_at({"spec": inner}, "spec") is inner
+    assert object_at({"spec": 3}, "spec") == object_at({}, "spec") == object_at({"spec": 3}, "spec", "a") == {}
 
 
 ALIASES = "a: &x [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\nb: [" + ", ".join(["*x"] * 100) + "]\n"

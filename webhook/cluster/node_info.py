@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from webhook.cluster.index.pod_term import NO_TERMS, PodTerms, read_pod_terms
 from webhook.cluster.interner import Interner
+from webhook.documents.parts import listed
 from webhook.kube.names import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, KUEUE_POD_SET
 from webhook.kube.pod.amounts import (
     CPU,
@@ -20,7 +21,6 @@ from webhook.kube.pod.amounts import (
 )
 from webhook.kube.pod.bound_status import controller_name, is_preempted, read_seconds, waiting_reason
 from webhook.kube.pod.gang_key import GangKey, gangs_of, workload_of
-from webhook.kube.pod.pod_status import raw_conditions
 from webhook.kube.pod.ports import read_host_ports
 from webhook.kube.pod.rare_facts import USUAL, RareFacts, usual_of
 from webhook.kube.pod.resources import read_pod_resources
@@ -203,7 +203,7 @@ class Node:
 def _readiness(spec: Reader, status: Reader) -> tuple[int | None, bool]:
     """Return `not_ready_seconds` and `is_silent` by the condition Ready, or by the taints if the node has none."""
     ready = next(
-        (each for each in raw_conditions(status.raw) if each.get("type") == "Ready" and each.get("status")), None
+        (each for each in listed(status.raw, "conditions") if each.get("type") == "Ready" and each.get("status")), None
     )
     if ready is not None:
         if ready["status"] == "True":

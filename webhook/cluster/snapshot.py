@@ -247,12 +247,6 @@ class Snapshot(ClusterObjects):
         has_some = any(not each.is_planned for each in self.priority_classes.values())
         return has_some and not self.left_out.has_any(PRIORITY_CLASS_KIND)
 
-    @property
-    def default_priority_class(self) -> str:
-        """Return the name of the default PriorityClass, or "" if there is none or it is not known."""
-        found = priority_class_named("", self.priority_classes)
-        return "" if found is None else found.name
-
     def has_pod_of(self, scheduler: str) -> bool:
         """Return whether a running pod names `scheduler`, which must not be the default scheduler."""
         return any(scheduler in info.schedulers for info in self.nodes)

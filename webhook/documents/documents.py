@@ -16,7 +16,7 @@ SERVER_VERSION = "serverVersion"
 """The key in the output of `kubectl version -o json` for the API server. A list can have it next to its items."""
 
 # Almost every object is a dict, which isinstance() finds in a fifth of the time that the abstract class takes.
-_OBJECT = (dict, Mapping)
+OBJECT = (dict, Mapping)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def field(content: Mapping[str, Any], *path: str) -> Any:
     """Return the value at `path`, or None if it is missing or null, or if a parent of it is not an object."""
     value: Any = content
     for key in path:
-        if not isinstance(value, _OBJECT):
+        if not isinstance(value, OBJECT):
             return None
         value = value.get(key)
     return value

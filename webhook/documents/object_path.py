@@ -83,12 +83,6 @@ def count_at(content: JsonObject, path: str, keys: tuple[Key, ...]) -> int | Non
     return count
 
 
-def object_at(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return the object in the field `name`, or an empty object if there is none."""
-    value = content.get(name)
-    return value if isinstance(value, Mapping) else {}
-
-
 def _inner(found: Iterator[Match], key: str) -> Iterator[Match]:
     for path, keys, value in found:
         _check_parent(path, value, key)

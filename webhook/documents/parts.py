@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from webhook.documents.documents import JsonObject, field, parse
+from webhook.documents.documents import OBJECT, JsonObject, field, parse
 from webhook.documents.field import InvalidInput
 
 # Configuration files have no aliases.
@@ -20,6 +20,18 @@ def listed(content: Mapping[str, Any], *path: str) -> list[JsonObject]:
     """Return the objects in the list at `path`, or an empty list if there is no list."""
     found = field(content, *path)
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def items_at(content: Mapping[str, Any], *path: str) -> list[Any]:
+    """Return the list at `path`, or an empty one if there is none."""
+    found = field(content, *path)
+    return found if isinstance(found, list) else []
+
+
+def object_at(content: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
+    """Return the object at `path`, or an empty one if there is none."""
+    found = field(content, *path)
+    return found if found and isinstance(found, OBJECT) else {}
 
 
 def file_in(config_map: Mapping[str, Any], name: str) -> JsonObject:

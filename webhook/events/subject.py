@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from webhook.documents.documents import field
+from webhook.documents.parts import items_at, object_at
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.names import is_dns_subdomain
 
@@ -31,8 +32,7 @@ class ObjectReference(NamedTuple):
 
 def subject_of(request: AdmissionRequest) -> ObjectReference | None:
     """Return the controller of the pod in `request`, or else the pod itself without uid, or None if it has no name."""
-    metadata = field(request.object or {}, "metadata")
-    metadata = metadata if isinstance(metadata, Mapping) else {}
+    metadata = object_at(request.object or {}, "metadata")
     if not is_dns_subdomain(request.namespace):
         return None
     name = str(metadata.get("name") or "")
@@ -42,9 +42,8 @@ def subject_of(request: AdmissionRequest) -> ObjectReference | None:
 
 def controller_of(metadata: Mapping[str, Any], namespace: str) -> ObjectReference | None:
     """Return the owner in `namespace` that controls the object with this `metadata`."""
-    owners = metadata.get("ownerReferences")
-    read = owners[:_MOST_READ] if isinstance(owners, list) else []
-    owner = next((each for each in read if field(each, "controller") is True), None)
+    owners = items_at(metadata, "ownerReferences")[:_MOST_READ]
+    owner = next((each for each in owners if field(each, "controller") is True), None)
     if owner is None:
         return None
     api_version, kind, name, uid = (str(owner.get(key) or "") for key in ("apiVersion", "kind", "name", "uid"))

@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from http import HTTPStatus
 
-from webhook.documents.documents import field
+from webhook.documents.documents import JsonObject, field
 from webhook.events.backlog import PendingReport
 from webhook.events.subject import ObjectReference
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.watch.api_errors import ApiServerError
-from webhook.watch.api_server import ApiServer, JsonObject
+from webhook.watch.api_server import ApiServer
 
 COMPONENT = "placement-webhook"
 _LONGEST_NAME = 253

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from webhook.documents.documents import JsonObject
 from webhook.mutation.edits.editor import PodEditor
 from webhook.mutation.edits.edits import Edit, Effect, SetAnnotation
 from webhook.mutation.workload.workload import Workload
 from webhook.policy.policy import WITHDRAWAL, Policy
 
-JsonObject = dict[str, Any]
 Rule = Callable[[Workload, Policy], Sequence[Edit] | str]
 
 

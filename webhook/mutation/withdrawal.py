@@ -7,10 +7,11 @@ template would keep them after its namespace has lost the right to the workload 
 from collections.abc import Mapping
 from typing import Any
 
+from webhook.documents.documents import JsonObject
 from webhook.kube.pod.taints import NO_SCHEDULE, Toleration
 from webhook.mutation.edits.editor import PodEditor
 from webhook.mutation.edits.edits import SetAnnotation
-from webhook.mutation.mutate import JsonObject, Mutation, RuleOutcome
+from webhook.mutation.mutate import Mutation, RuleOutcome
 from webhook.policy.policy import WITHDRAWAL, Policy
 
 

@@ -11,13 +11,13 @@ from webhook.admission.cluster_view import scheduler_for
 from webhook.admission.mutated_pod import as_created
 from webhook.cluster.planned_objects import with_planned_claims
 from webhook.cluster.snapshot import Snapshot
+from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput
-from webhook.kube.api.admission import JsonObject
 from webhook.kube.api.json_patch import patched
 from webhook.kube.deadline import DeadlineNearError, Expired, in_time
 from webhook.kube.workloads.pod_set import PodSet
 from webhook.objects.completed_role import unknown_reason
-from webhook.objects.gangs import Advice, Placed, Role, WorkloadAdmission, with_gang
+from webhook.objects.gangs import PREFIX, Advice, Placed, Role, WorkloadAdmission, with_gang
 from webhook.objects.own_pods import (
     CANNOT_START,
     KEEPS_ALL,
@@ -45,8 +45,6 @@ from webhook.placement.waiting.assumed_pods import AssumedPods
 from webhook.placement.waiting.pending_placement import predict_placement
 
 _Waiting: TypeAlias = AssumedPods[Any]
-
-_PREFIX = "placement check: "
 
 
 def advise(roles: Sequence[Role], workload: WorkloadAdmission) -> Advice | None:
@@ -104,7 +102,7 @@ def _as_grouped(advice: Advice, role: Role, base: Snapshot) -> Advice:
     found = as_grouped(placement, group, info, placement.gang.size if placement.gang else 0, base)
     if found.verdict != "Infeasible" or placement.verdict == "Infeasible":
         return replace(advice, placement=found)
-    return Advice(found, (f"{_PREFIX}Infeasible: {found.message}", *advice.warnings[1:]))
+    return Advice(found, (f"{PREFIX}Infeasible: {found.message}", *advice.warnings[1:]))
 
 
 def _beside_running(
@@ -120,12 +118,12 @@ def _blocked(advice: Advice, beside: Placement) -> Advice:
 
     `beside` is the placement of this pod. If all pods fit once the old pods are gone, the advice only reports `beside`.
     """
-    remedy = f"{_PREFIX}{KEEPS_ALL}"
+    remedy = f"{PREFIX}{KEEPS_ALL}"
     if advice.placement.verdict != "Feasible":
         return replace(advice, warnings=(*advice.warnings, remedy))
     text = f"{CANNOT_START}{beside.message}"
     summary = replace(beside, node=None, message=text, scores={})
-    return Advice(summary, (f"{_PREFIX}{beside.verdict}: {text}", remedy))
+    return Advice(summary, (f"{PREFIX}{beside.verdict}: {text}", remedy))
 
 
 def _placed(
@@ -232,16 +230,16 @@ def _advice(
     has_counted = any(each.found.placed for each in placed)
     if placement.verdict == "Unknown" and not has_counted and not placement.deny_exemption:
         return Advice(summary)
-    warnings = [f"{_PREFIX}{placement.verdict}: {text}"]
+    warnings = [f"{PREFIX}{placement.verdict}: {text}"]
     if is_refused:
         if placement.deny_exemption:
-            warnings.append(f"{_PREFIX}such pods are not refused: {placement.deny_exemption}")
+            warnings.append(f"{PREFIX}such pods are not refused: {placement.deny_exemption}")
         elif not worst.found.placed:
-            warnings.append(f"{_PREFIX}such pods are refused: placement-check is deny")
-    warnings += [f"{_PREFIX}suggestion: {each}" for each in placement.suggestions[:1]]
+            warnings.append(f"{PREFIX}such pods are refused: placement-check is deny")
+    warnings += [f"{PREFIX}suggestion: {each}" for each in placement.suggestions[:1]]
     if view.replaced:
         noun = "running pod of the object counts" if view.replaced == 1 else "running pods of the object count"
-        warnings.append(f"{_PREFIX}the {view.replaced} {noun} as gone, as after a rolling update")
+        warnings.append(f"{PREFIX}the {view.replaced} {noun} as gone, as after a rolling update")
     return Advice(summary, tuple(warnings))
 
 

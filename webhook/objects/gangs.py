@@ -86,7 +86,8 @@ class Placed:
     kept: PodSignature | None = None
 
 
-_PREFIX = "placement check: "
+PREFIX = "placement check: "
+"""The start of the advice on an object."""
 
 
 def _gang_of_roles(roles: Sequence[Role], workload: WorkloadAdmission, base: Snapshot) -> GangRequest | None:
@@ -159,23 +160,23 @@ def with_gang(
     fit = fit_of_object(gang, roles, workload.policy, placed[0].before, workload.expired, verdicts)
     found = as_together(placement, gang, fit)
     if found.verdict == "Waiting" != placement.verdict:
-        warnings = (f"{_PREFIX}Waiting: {fit.text}", *warnings)
+        warnings = (f"{PREFIX}Waiting: {fit.text}", *warnings)
     if found.verdict == "Unknown" != placement.verdict and fit.together is not None:
-        warnings = (f"{_PREFIX}Unknown: {found.message}",)
+        warnings = (f"{PREFIX}Unknown: {found.message}",)
     placement = found
     if fit.fit == fit.size or not fit.is_complete or placement.verdict not in ("Waiting", "Infeasible"):
         return Advice(placement, warnings)
     if fit.most is not None:
         never = f"no more than {fit.most} of the {gang.size} pods that must run together would fit on an empty cluster"
-        reason = warnings[0].removeprefix(f"{_PREFIX}{placement.verdict}: ")
-        warnings = (f"{_PREFIX}Infeasible: {never}; {reason}", *warnings[1:])
+        reason = warnings[0].removeprefix(f"{PREFIX}{placement.verdict}: ")
+        warnings = (f"{PREFIX}Infeasible: {never}; {reason}", *warnings[1:])
         placement = replace(placement, verdict="Infeasible")
         injections = [each.role.result.injection for each in placed]
         can_change = fit.together is not None and (fit.together.unlabelled or gang.group)
         if not can_change and any(each.gang and each.check_mode == "deny" for each in injections):
-            warnings = (*warnings, f"{_PREFIX}such pods are refused: placement-check is deny")
+            warnings = (*warnings, f"{PREFIX}such pods are refused: placement-check is deny")
     if partial := partial_start_of_object(gang, fit):
-        warnings = (*warnings, f"{_PREFIX}{partial}")
+        warnings = (*warnings, f"{PREFIX}{partial}")
     return Advice(placement, warnings)
 
 

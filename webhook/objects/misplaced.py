@@ -6,10 +6,9 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from webhook.documents.documents import field
+from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import InvalidInput
 from webhook.documents.object_path import matches, segments
-from webhook.kube.api.admission import JsonObject
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.workloads.pod_set import PodSet
 from webhook.kube.workloads.pod_sets import kind_of

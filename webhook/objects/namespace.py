@@ -6,9 +6,10 @@ from dataclasses import replace
 from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.verdict import Advised, ObjectVerdict
 from webhook.backends.backend import BatchRequest
-from webhook.documents.documents import field
+from webhook.documents.documents import JsonObject
 from webhook.documents.field import FieldError, lines_of
-from webhook.kube.api.admission import AdmissionRequest, JsonObject
+from webhook.documents.parts import object_at
+from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.api.review_answer import Denial
 from webhook.kube.names import DEFAULT_SCHEDULER
 from webhook.kube.reader import Reader
@@ -35,16 +36,16 @@ def admit_namespace(request: AdmissionRequest, policy: Policy) -> ObjectVerdict:
     Raises:
         InvalidInput: the annotations cannot be read.
     """
-    own = _annotations(request.object)
+    own, labels = _annotations(request.object), object_at(request.object or {}, "metadata", "labels")
     prefix = f"{policy.spec.key_domain}/"
     if not any(key.startswith(prefix) for key in own):
-        return Bypassed("no annotation of the policy's domain", tuple(stray_keys(own, _labels(request.object), policy)))
+        return Bypassed("no annotation of the policy's domain", tuple(stray_keys(own, labels, policy)))
     name = request.name or request.namespace
     # A Namespace can hold other defaults without a type, so every annotation is read.
     values = Annotations(own, name, {}, policy)
     for annotation in ANNOTATIONS:
         values.read(annotation)
-    reading = _reading(own, _labels(request.object), name, policy)
+    reading = _reading(own, labels, name, policy)
     errors = (*values.errors, *reading.denials)
     known = _known_errors(request, policy, own) if errors else frozenset()
     new = [error for error in errors if error.path not in known]
@@ -85,8 +86,3 @@ def _annotations(namespace: JsonObject | None) -> Mapping[str, str]:
     annotations = reader.object("metadata").text_map("annotations")
     reader.finish()
     return annotations
-
-
-def _labels(namespace: JsonObject | None) -> Mapping[str, str]:
-    labels = field(namespace or {}, "metadata", "labels")
-    return labels if isinstance(labels, dict) else {}

@@ -8,8 +8,7 @@ import numpy as np
 from webhook.cluster.node_info import NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
-from webhook.documents.documents import field
-from webhook.kube.api.admission import JsonObject
+from webhook.documents.documents import JsonObject, field
 from webhook.kube.deadline import Expired, in_time
 from webhook.kube.reader import Reader
 from webhook.kube.selectors import (

@@ -11,9 +11,9 @@ from webhook.admission.evaluation import PolicyResult, evaluate
 from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pod_content import PodContent
-from webhook.documents.documents import field
+from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import FieldError, InvalidInput, forbidden
-from webhook.kube.api.admission import AdmissionRequest, JsonObject
+from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.names import MIRROR_POD_ANNOTATION
 from webhook.kube.workloads.pod_set import PodSet
 from webhook.mutation.edits.editor import PodEditor

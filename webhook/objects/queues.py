@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.verdict import Advised, ObjectVerdict
-from webhook.documents.documents import field
+from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import FieldError
 from webhook.documents.object_path import segments
-from webhook.kube.api.admission import AdmissionRequest, JsonObject
+from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.api.review_answer import Denial
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.workloads.pod_template_path import WorkloadKind

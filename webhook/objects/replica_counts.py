@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from webhook.documents.text import cut
-from webhook.objects.gangs import Advice, Placed
+from webhook.objects.gangs import PREFIX, Advice, Placed
 
-_PREFIX = "placement check: "
 # More roles are summed up, since a warning has 256 bytes.
 _MOST_ROLES = 4
 _LONGEST_ROLE = 24
@@ -17,10 +16,10 @@ def fitting(placed: Sequence[Placed], most: int, *, reports_always: bool) -> Adv
     first = placed[0].found.placement
     summary = replace(first, node=None, message=counts(placed), scores={})
     if all(each.found.is_complete for each in placed):
-        return Advice(summary, (f"{_PREFIX}{summary.message}",) if reports_always else ())
+        return Advice(summary, (f"{PREFIX}{summary.message}",) if reports_always else ())
     summary = replace(summary, verdict="Unknown")
     is_at_limit = sum(each.found.placed for each in placed) >= most
-    return Advice(summary, (f"{_PREFIX}{summary.message}; the others were not checked",) if is_at_limit else ())
+    return Advice(summary, (f"{PREFIX}{summary.message}; the others were not checked",) if is_at_limit else ())
 
 
 def counts(placed: Sequence[Placed]) -> str:

@@ -15,9 +15,10 @@ from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pipeline import cluster_warnings
 from webhook.admission.pod_content import PodContent
 from webhook.admission.verdict import Advised, ObjectVerdict
+from webhook.documents.documents import JsonObject
 from webhook.documents.documents import field as value_of
 from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, lines_of
-from webhook.kube.api.admission import AdmissionRequest, JsonObject
+from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.api.review_answer import Denial
 from webhook.kube.deadline import BudgetSpentError, DeadlineNearError, Expired
 from webhook.kube.names import DEFAULT_NAMESPACE, MANUAL_JOB, MANUAL_JOB_ANNOTATION

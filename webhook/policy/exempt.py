@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from webhook.documents.documents import field
+from webhook.documents.parts import listed, object_at
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.selectors import selector_matches
 from webhook.policy.keys import Keys
@@ -61,13 +62,11 @@ def owner_bucket(pod: Mapping[str, Any], namespace: str, gang_key: str) -> int:
 
 
 def _owner(pod: Mapping[str, Any], namespace: str, gang_key: str) -> str:
-    found = field(pod, "metadata")
-    metadata: Mapping[str, Any] = found if isinstance(found, Mapping) else {}
+    metadata = object_at(pod, "metadata")
     if gang := field(metadata, "annotations", gang_key):
         return f"{namespace}/{gang}"
-    owners = metadata.get("ownerReferences")
-    for owner in owners if isinstance(owners, list) else ():
-        if isinstance(owner, Mapping) and owner.get("controller") and owner.get("uid"):
+    for owner in listed(metadata, "ownerReferences"):
+        if owner.get("controller") and owner.get("uid"):
             return str(owner["uid"])
     return f"{namespace}/{metadata.get('generateName') or metadata.get('name') or ''}"
 
@@ -118,10 +117,7 @@ def _is_in(namespace: str, exemption: Exemption) -> bool:
 
 
 def _has_labels(pod: Mapping[str, Any], selector: PodLabels | None) -> bool:
-    if selector is None:
-        return True
-    found = field(pod, "metadata", "labels")
-    return selector_matches(selector.requirements, found if isinstance(found, Mapping) else {})
+    return selector is None or selector_matches(selector.requirements, object_at(pod, "metadata", "labels"))
 
 
 def _matches(name: str, patterns: tuple[str, ...], prefix: str = "") -> bool:

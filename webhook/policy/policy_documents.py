@@ -15,6 +15,7 @@ import orjson
 
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import FieldError, InvalidInput, forbidden, invalid, required
+from webhook.documents.parts import listed
 from webhook.policy.loader import PlacedPolicy, parse_policies, parse_policy
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import DEFAULT_NAME, PolicyOrSet, PolicySet, set_of
@@ -159,13 +160,11 @@ def _accepted(content: Any) -> Policy | None:
 
 
 def _is_accepted(content: JsonObject) -> bool:
-    conditions = field(content, "status", "conditions")
     return any(
         each.get("type") == "Accepted"
         and each.get("status") == "True"
         and each.get("observedGeneration") == field(content, "metadata", "generation")
-        for each in (conditions if isinstance(conditions, list) else ())
-        if isinstance(each, dict)
+        for each in listed(content, "status", "conditions")
     )
 
 

@@ -7,6 +7,7 @@ import aiohttp
 import orjson
 
 from webhook.documents.documents import JsonObject, field
+from webhook.documents.parts import listed
 
 
 class ApiServerError(Exception):
@@ -109,8 +110,7 @@ def parsed(method: str, path: str, body: bytes) -> JsonObject:
 async def refusal(method: str, path: str, response: aiohttp.ClientResponse) -> ApiServerError:
     """Return the error that `response` reports, from its Status if it has one."""
     status = status_in(await _read_error(response))
-    causes = field(status, "details", "causes")
-    reasons = {str(field(each, "reason")) for each in causes} if isinstance(causes, list) else ()
+    reasons = {str(each.get("reason")) for each in listed(status, "details", "causes")}
     message = field(status, "message") or response.reason
     return ApiServerError(f"{method} {path}: {response.status} {message}", response.status, frozenset(reasons))
 

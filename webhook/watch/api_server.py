@@ -14,6 +14,7 @@ from typing import Any, Self
 import aiohttp
 from yaml import YAMLError
 
+from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput, invalid
 from webhook.kube.api.kubeconfig import read_kubeconfig
 from webhook.watch.api_errors import (
@@ -27,7 +28,6 @@ from webhook.watch.api_errors import (
 )
 from webhook.watch.trust import trusting_as_go
 
-JsonObject = dict[str, Any]
 Query = Mapping[str, str | int]
 Body = JsonObject | list[JsonObject]
 

@@ -17,10 +17,10 @@ from kubernetes.aio.leaderelection.leaderelection import LeaderElection
 from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRecord
 from kubernetes.aio.leaderelection.resourcelock.baselock import BaseLock
 
-from webhook.documents.documents import field
+from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import InvalidInput
 from webhook.watch.api_errors import ApiServerError
-from webhook.watch.api_server import CONFLICT, NOT_FOUND, ApiServer, Connect, JsonObject
+from webhook.watch.api_server import CONFLICT, NOT_FOUND, ApiServer, Connect
 
 _VERSION = "coordination.k8s.io/v1"
 _LONGEST_MANAGER = 128

@@ -9,9 +9,9 @@ from msgspec import DecodeError as JsonError
 from msgspec import Raw, Struct
 from msgspec.json import Decoder
 
-from webhook.documents.documents import field
+from webhook.documents.documents import JsonObject, field
 from webhook.watch.api_errors import OBJECT_BYTES, PAGE_BYTES, ApiServerError, TooLargeError, parsed
-from webhook.watch.api_server import GONE, ApiServer, JsonObject, Query
+from webhook.watch.api_server import GONE, ApiServer, Query
 
 OnPage = Callable[[list[Any], bool], Awaitable[None]]
 

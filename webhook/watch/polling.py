@@ -12,6 +12,7 @@ import structlog
 from webhook.cluster.batch.kueue_configuration import pods_ready_timeout
 from webhook.cluster.batch.volcano_configuration import VolcanoConfiguration
 from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
+from webhook.documents.documents import JsonObject
 from webhook.documents.field import InvalidInput
 from webhook.kube.names import (
     KUEUE_CONFIGURATION,
@@ -23,7 +24,7 @@ from webhook.kube.names import (
 )
 from webhook.kube.release import ASSUMED, Release
 from webhook.watch.api_errors import ApiServerError
-from webhook.watch.api_server import NOT_READABLE, ApiServer, Connect, JsonObject
+from webhook.watch.api_server import NOT_READABLE, ApiServer, Connect
 
 _MOST_VERSION_BYTES = 64 * 1024
 # The Leases of nodes are thousands, and no scheduler holds one. resourceVersion 0: from the cache of the API server.

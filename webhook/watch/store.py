@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Self
 
 from webhook.cluster.cache.cluster_cache import ClusterCache, InvalidObject
-from webhook.watch.api_server import JsonObject
+from webhook.documents.documents import JsonObject
 
 
 class ObjectsByName:

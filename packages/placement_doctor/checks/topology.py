@@ -9,7 +9,7 @@ from placement_doctor.commands import command
 from placement_doctor.nodes import nodes_of, shown
 from placement_doctor.source import Source
 from webhook.backends.kai import Kai
-from webhook.cluster.batch.volcano_configuration import volcano_plugins
+from webhook.cluster.batch.volcano_configuration import VolcanoConfiguration
 from webhook.cluster.node_info import Node
 from webhook.documents.documents import JsonObject, field
 from webhook.kube.names import VOLCANO_CONFIGURATION, VOLCANO_NAMESPACE, VOLCANO_PLUGIN
@@ -132,8 +132,8 @@ def topology_requests(cluster: Cluster) -> Iterator[Finding]:
 
 def _ignored_by_volcano(objects: Iterable[JsonObject]) -> Iterator[Finding]:
     asking = sorted(name_of(each) for each in objects if field(each, "spec", "networkTopology"))
-    plugins = next((found for each in objects if (found := volcano_plugins(each)) is not None), None)
-    if asking and plugins is not None and VOLCANO_PLUGIN not in plugins:
+    configuration = next(filter(None, map(VolcanoConfiguration.of, objects)), VolcanoConfiguration())
+    if asking and configuration.plugins is not None and VOLCANO_PLUGIN not in configuration.plugins:
         where = f"ConfigMap {VOLCANO_NAMESPACE}/{VOLCANO_CONFIGURATION}: data.volcano-scheduler.conf"
         what = f"no plugin {VOLCANO_PLUGIN}: Volcano ignores networkTopology of PodGroup {named(asking)}"
         yield warning(where, what, f"add `- name: {VOLCANO_PLUGIN}` to the plugins of a tier")

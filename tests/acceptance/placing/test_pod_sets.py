@@ -78,7 +78,7 @@ def test_the_controller_creates_the_pods_that_are_predicted(cluster: Cluster, co
 
     created = _by_name(cluster.wait_pods(2, "app=web"))
 
-    for pod, wanted in zip(created, predicted.pods(), strict=True):
+    for pod, wanted in zip(created, map(predicted.pod_at, range(2)), strict=True):
         actual, expected = pod["metadata"], wanted["metadata"]
         if "name" in expected:
             assert actual["name"] == expected["name"]
@@ -119,7 +119,8 @@ def test_as_many_pods_of_a_deployment_are_bound_as_are_predicted_to_fit(cluster:
         for each in cluster.client.list(kind)
     ]
     predicted = _predicted(cluster, content)
-    found = place_replicas(Scheduler(), snapshot_from_documents(documents), predicted.pods(), predicted.replicas or 0)
+    each_pod = map(predicted.pod_at, range(5))
+    found = place_replicas(Scheduler(), snapshot_from_documents(documents), each_pod, 5)
     assert (found.placed, found.asked) == (4, 5)
     cluster.control_plane.start_controller_manager()
     cluster.create(content)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.objects.batch_objects import volcano_configuration
-from webhook.cluster.batch.volcano_configuration import volcano_actions
+from webhook.cluster.batch.volcano_configuration import VolcanoConfiguration
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,9 @@ from webhook.cluster.batch.volcano_configuration import volcano_actions
     ],
 )
 def test_actions_are_those_of_the_file(text: object, actions: set[str] | None) -> None:
-    assert volcano_actions(volcano_configuration(text)) == actions
+    expected = None if actions is None else VolcanoConfiguration(frozenset(actions))
+
+    assert VolcanoConfiguration.of(volcano_configuration(text)) == expected
 
 
 @pytest.mark.parametrize(
@@ -34,4 +36,4 @@ def test_actions_are_those_of_the_file(text: object, actions: set[str] | None) -
     ],
 )
 def test_other_objects_have_none(changed: dict[str, Any]) -> None:
-    assert volcano_actions(volcano_configuration("actions: allocate\n") | changed) is None
+    assert VolcanoConfiguration.of(volcano_configuration("actions: allocate\n") | changed) is None

@@ -87,7 +87,8 @@ def test_the_first_pod_of_each_job_leads_and_has_terms_for_its_priority() -> Non
         ("node (leaders)", 2),
         ("node (followers)", 4),
     ]
-    names = [pod["metadata"]["generateName"] for each in (leaders, followers) for pod in each.pods()]
+    pods = [*map(leaders.pod_at, range(2)), *map(followers.pod_at, range(4))]
+    names = [pod["metadata"]["generateName"] for pod in pods]
     assert names == [f"web-node-{at}-" for at in ("0-0", "1-0", "0-1", "0-2", "1-1", "1-2")]
     assert [followers.group_of(rule, index) == job for index in range(4)] == [False, False, True, True]
     affinity = led(leaders, 1, priority=1000)

@@ -292,7 +292,7 @@ def test_a_pod_is_itself() -> None:
     (found,) = sets_of(pod)
 
     assert found.pod is pod
-    assert list(found.pods()) == [pod]
+    assert found.pod_at(0) is pod
     assert (found.path, found.replicas, found.claims) == ("", 1, ())
     assert found.locate("spec.tolerations[0]") == "spec.tolerations[0]"
 

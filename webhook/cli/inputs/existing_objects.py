@@ -12,6 +12,7 @@ from webhook.cli.output.terminal import echo
 from webhook.cluster.cache.resources import Resource
 from webhook.documents.documents import Document, JsonObject, field
 from webhook.documents.field import InvalidInput, invalid, unsupported
+from webhook.documents.parts import listed
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.workloads.pod_template_path import WorkloadKind, group_of
 from webhook.watch.api_errors import ApiServerError
@@ -65,9 +66,8 @@ def top_owner(objects: "Objects", content: JsonObject, kinds: Iterable[WorkloadK
     """Return the topmost controller of an object, as far as its kind is known and it can be read, or the object."""
     known = [*kinds]
     for _ in _BETWEEN:
-        references = field(content, "metadata", "ownerReferences")
-        found = (each for each in (references if isinstance(references, list) else ()) if field(each, "controller"))
-        reference = next(found, None)
+        references = listed(content, "metadata", "ownerReferences")
+        reference = next((each for each in references if each.get("controller")), None)
         if reference is None:
             break
         name = f"{field(reference, 'kind')}.{group_of(field(reference, 'apiVersion'))}"
@@ -80,8 +80,7 @@ def top_owner(objects: "Objects", content: JsonObject, kinds: Iterable[WorkloadK
 
 
 def _owner_uids(content: JsonObject) -> set[str]:
-    references = field(content, "metadata", "ownerReferences")
-    uids = (field(each, "uid") for each in (references if isinstance(references, list) else ()))
+    uids = (each.get("uid") for each in listed(content, "metadata", "ownerReferences"))
     return {each for each in uids if isinstance(each, str) and each}
 
 

@@ -5,7 +5,7 @@ from itertools import islice
 from pathlib import PurePosixPath
 
 from webhook.documents.documents import JsonObject, field
-from webhook.documents.parts import listed, texts
+from webhook.documents.parts import items_at, listed, texts
 
 WORKLOADS = ("Deployment", "StatefulSet")
 VARIABLE_PREFIX = "PLACEMENT_WEBHOOK_"
@@ -38,8 +38,7 @@ def containers_of(workload: JsonObject) -> list[JsonObject]:
 
 def args_of(container: JsonObject, key: str = "args") -> list[str]:
     """Return the arguments of a container."""
-    found = container.get(key)
-    return [str(each) for each in found] if isinstance(found, list) else []
+    return [str(each) for each in items_at(container, key)]
 
 
 def options(container: JsonObject, name: str) -> list[str]:

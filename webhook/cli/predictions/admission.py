@@ -89,8 +89,7 @@ def admitted_pod(document: Document, verdict: Patched | Unchanged | Bypassed) ->
 
 
 def _request(document: Document) -> AdmissionRequest:
-    metadata = document.content.get("metadata")
-    namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
+    namespace = field(document.content, "metadata", "namespace")
     return pod_request(
         document.content,
         namespace if isinstance(namespace, str) and namespace else DEFAULT_NAMESPACE,

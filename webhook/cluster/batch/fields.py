@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 from webhook.documents.documents import field
+from webhook.documents.parts import items_at, object_at
 from webhook.kube.pod.amounts import CPU, Amounts
 from webhook.kube.quantity import milli_value
 
@@ -30,9 +31,8 @@ def text(content: Any, *path: str) -> str:
 
 def amounts(content: Any, *path: str) -> Amounts:
     """Return the ResourceList at `path`: cpu in thousandths of a core, other resources in bytes or units."""
-    value = field(content, *path)
     found = {}
-    for name, quantity in islice(value.items(), MOST_ITEMS) if isinstance(value, Mapping) else ():
+    for name, quantity in islice(object_at(content, *path).items(), MOST_ITEMS):
         amount = _amount(str(name), quantity)
         if amount is not None:
             found[str(name)[:_LONGEST_TEXT]] = amount
@@ -60,15 +60,13 @@ def count(content: Any, *path: str) -> int:
 
 def texts(content: Any, *path: str) -> Mapping[str, str]:
     """Return the map of texts at `path`."""
-    value = field(content, *path)
-    pairs = islice(value.items(), MOST_ITEMS) if isinstance(value, Mapping) else ()
+    pairs = islice(object_at(content, *path).items(), MOST_ITEMS)
     return {key[:_LONGEST_TEXT]: each[:_LONGEST_TEXT] for key, each in pairs if isinstance(each, str)}
 
 
 def items(content: Any, *path: str) -> Iterator[Any]:
     """Return the items of the list at `path`."""
-    value = field(content, *path)
-    return islice(value if isinstance(value, list) else (), MOST_ITEMS)
+    return islice(items_at(content, *path), MOST_ITEMS)
 
 
 def _amount(resource: str, quantity: Any) -> int | None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from webhook.cluster.batch import fields
 from webhook.cluster.batch.topologies import Topology
 from webhook.documents.documents import field
+from webhook.documents.parts import items_at
 from webhook.kube.pod.amounts import Amounts, is_schedulable_resource
 from webhook.kube.pod.resources import read_pod_resources
 from webhook.kube.reader import Reader
@@ -202,8 +203,7 @@ def _values(level: Any, number: int) -> Iterator[str]:
 
 
 def _list(content: Any, *path: str) -> list[Any]:
-    found = field(content, *path)
-    return found[:_MOST_DOMAINS] if isinstance(found, list) else []
+    return items_at(content, *path)[:_MOST_DOMAINS]
 
 
 @dataclass(frozen=True, slots=True)

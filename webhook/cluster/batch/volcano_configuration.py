@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from webhook.documents.documents import JsonObject, field
+from webhook.documents.documents import field
 from webhook.documents.parts import file_in, listed
 from webhook.kube.names import VOLCANO_CONFIGURATION, VOLCANO_NAMESPACE
 
@@ -18,33 +18,17 @@ class VolcanoConfiguration(NamedTuple):
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> "VolcanoConfiguration | None":
-        """Return the configuration in `content`, a raw object of v1, or None if it is another object or has none."""
-        found = cls(volcano_actions(content), volcano_plugins(content))
+        """Return the configuration in `content`, a raw object of v1, or None if it is another object or has none.
+
+        Source: volcano.sh/volcano/pkg/scheduler/util.go, UnmarshalSchedulerConf;
+        volcano.sh/volcano/pkg/scheduler/conf/scheduler_conf.go
+        """
+        place = field(content, "metadata", "namespace"), field(content, "metadata", "name")
+        if content.get("kind") != "ConfigMap" or place != (VOLCANO_NAMESPACE, VOLCANO_CONFIGURATION):
+            return None
+        read = file_in(content, _FILE)
+        actions, tiers = field(read, "actions"), listed(read, "tiers")
+        names = actions.split(",") if isinstance(actions, str) else ()
+        plugins = frozenset(str(each.get("name")) for tier in tiers for each in listed(tier, "plugins"))
+        found = cls(frozenset(each.strip() for each in names if each.strip()) or None, plugins or None)
         return None if found == (None, None) else found
-
-
-def volcano_actions(content: Mapping[str, Any]) -> frozenset[str] | None:
-    """Return the names of the actions in `content`, a raw ConfigMap of v1, or None if it does not contain them.
-
-    Source: volcano.sh/volcano/pkg/scheduler/util.go, UnmarshalSchedulerConf
-    """
-    found = _configuration(content)
-    actions = field(found, "actions")
-    names = actions.split(",") if isinstance(actions, str) else ()
-    return frozenset(each.strip() for each in names if each.strip()) or None
-
-
-def volcano_plugins(content: Mapping[str, Any]) -> frozenset[str] | None:
-    """Return the names of the plugins in `content`, a raw ConfigMap of v1, or None if it does not contain them.
-
-    Source: volcano.sh/volcano/pkg/scheduler/conf/scheduler_conf.go
-    """
-    tiers = listed(_configuration(content), "tiers")
-    return frozenset(str(each.get("name")) for tier in tiers for each in listed(tier, "plugins")) or None
-
-
-def _configuration(content: Mapping[str, Any]) -> JsonObject:
-    place = field(content, "metadata", "namespace"), field(content, "metadata", "name")
-    if content.get("kind") != "ConfigMap" or place != (VOLCANO_NAMESPACE, VOLCANO_CONFIGURATION):
-        return {}
-    return file_in(content, _FILE)

@@ -5,6 +5,7 @@ Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating/consum
 
 from typing import Any, NamedTuple
 
+from webhook.documents.parts import items_at
 from webhook.kube.quantity import milli_value
 from webhook.kube.reader import Reader
 
@@ -60,9 +61,9 @@ def _policy(capacity: Reader) -> RequestPolicy | None:
     if policy.raw.get("validRange") is not None:
         bounds = policy.object("validRange")
         valid_range = ValidRange(*[_optional(bounds, name) for name in ("min", "max", "step")])
-    default, values = _optional(policy, "default"), policy.raw.get("validValues")
-    valid_values = [_milli(policy, "validValues", each) for each in (values if isinstance(values, list) else ())]
-    return RequestPolicy(default, tuple(valid_values), valid_range)
+    default = _optional(policy, "default")
+    valid_values = tuple(_milli(policy, "validValues", each) for each in items_at(policy.raw, "validValues"))
+    return RequestPolicy(default, valid_values, valid_range)
 
 
 def _optional(reader: Reader, key: str) -> int | None:

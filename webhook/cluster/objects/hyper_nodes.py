@@ -18,6 +18,7 @@ from webhook.cluster.batch.volcano_configuration import VolcanoConfiguration
 from webhook.cluster.index.labels import LabelColumns, Mask
 from webhook.cluster.index.node_selector import Requirement, Term, matches
 from webhook.documents.documents import field
+from webhook.documents.parts import items_at
 
 # More nodes than a cluster has.
 _MOST_MEMBERS = 10_000
@@ -47,9 +48,8 @@ class HyperNode(NamedTuple):
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> "HyperNode":
         """Return the facts of `content`, a raw API object."""
-        members = field(content, "spec", "members")
         terms, patterns, names, children = [], [], [], []
-        for each in islice(members if isinstance(members, list) else (), _MOST_MEMBERS):
+        for each in islice(items_at(content, "spec", "members"), _MOST_MEMBERS):
             name, pattern = fields.text(each, "selector", "exactMatch", "name"), field(each, *_PATTERN)
             if field(each, "type") == "HyperNode":
                 children.append(name)
@@ -165,15 +165,15 @@ def _labels(selector: Any) -> Term:
     """Return the requirements of a LabelSelector. As in Volcano, one that is empty or invalid matches nothing."""
     exact = [Requirement(key, "In", (value,)) for key, value in fields.texts(selector, "matchLabels").items()]
     others = [
-        Requirement(fields.text(each, "key"), fields.text(each, "operator"), _texts(field(each, "values")))
+        Requirement(fields.text(each, "key"), fields.text(each, "operator"), _texts(items_at(each, "values")))
         for each in fields.items(selector, "matchExpressions")
     ]
     is_valid = all(each.operator not in ("Gt", "Lt") for each in others)
     return Term((*exact, *others) if is_valid else (), ())
 
 
-def _texts(values: Any) -> tuple[str, ...]:
-    return tuple(each for each in values if isinstance(each, str)) if isinstance(values, list) else ()
+def _texts(values: list[Any]) -> tuple[str, ...]:
+    return tuple(each for each in values if isinstance(each, str))
 
 
 def most_tries(pattern: str, length: int) -> int:

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from webhook.documents.documents import field
+from webhook.documents.parts import items_at
 
 _SYSTEM = "kube-system"
 # The clock of the holder can differ, and a scheduler that is restarted or moved does not renew its Lease meanwhile.
@@ -25,10 +26,9 @@ def writes_of(lease: Any, *fields: str) -> list[datetime]:
 
     Source: k8s.io/apimachinery/pkg/util/managedfields/internal/managedfieldsupdater.go, Update
     """
-    managed = field(lease, "metadata", "managedFields")
     return [
         time
-        for each in (managed if isinstance(managed, list) else ())
+        for each in items_at(lease, "metadata", "managedFields")
         if all(field(each, "fieldsV1", "f:spec", f"f:{name}") is not None for name in fields)
         and (time := time_of(field(each, "time"))) is not None
     ]

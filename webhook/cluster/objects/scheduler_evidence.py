@@ -3,7 +3,7 @@
 A Lease is a sign while its holder renews it.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from webhook.cluster.batch.volcano_configuration import VolcanoConfiguration
 from webhook.cluster.objects.lease import is_expired, newest_write
 from webhook.documents.documents import field
+from webhook.documents.parts import items_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +30,9 @@ class SchedulerEvidence:
     @classmethod
     def of(cls, groups: Mapping[str, Any], leases: Mapping[str, Any], now: datetime) -> "SchedulerEvidence":
         """Return the evidence in an APIGroupList and a LeaseList; `now` is used if Leases show no server time."""
-        items = _items(leases, "items")
+        items = items_at(leases, "items")
         now = newest_write(items) or now
-        names = (field(group, "name") for group in _items(groups, "groups"))
+        names = (field(group, "name") for group in items_at(groups, "groups"))
         texts = {
             text
             for lease in items
@@ -49,8 +50,3 @@ class SchedulerEvidence:
         The holder is the name of a process, such as `hami-scheduler-7d4b9_3f2a`.
         """
         return not self.groups.isdisjoint(api_groups) or scheduler in self.leases
-
-
-def _items(content: Mapping[str, Any], name: str) -> Iterable[Any]:
-    items = content.get(name)
-    return items if isinstance(items, list) else ()

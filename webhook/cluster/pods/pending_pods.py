@@ -13,6 +13,7 @@ from msgspec.json import decode
 
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.pods.nominated_pods import read_nominated_pod
+from webhook.documents.parts import object_at
 from webhook.kube.names import (
     ENDED_PHASES,
     KAI_SHARES,
@@ -26,8 +27,6 @@ from webhook.kube.pod.pod_identity import PodIdentity, short_text
 from webhook.kube.pod.pod_status import NO_STATUS, PodStatus
 from webhook.kube.pod.pod_view import PodView
 from webhook.kube.pod.stored_pod import StoredPod, node_and_phase
-
-_EMPTY: Mapping[str, Any] = {}
 
 _CONTAINERS = ("containers", "initContainers")
 _METADATA_FIELDS = ("labels", "ownerReferences")
@@ -83,7 +82,7 @@ class PendingPod:
         """
         stored = StoredPod.of(pod)
         if stored is None:
-            raw = _object(pod.get("metadata"))
+            raw = object_at(pod, "metadata")
             uid, created = short_text(raw.get("uid")), short_text(raw.get("creationTimestamp"))
             return cls(PodIdentity.of(pod), uid, created, 0, b"", is_waiting=True, nominated=read_nominated_pod(pod))
         view = stored.view
@@ -178,7 +177,9 @@ def is_pending(pod: Mapping[str, Any]) -> bool:
 
 
 def _of_scheduler(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    annotations = _object(metadata.get("annotations"))
+    annotations = metadata.get("annotations")
+    if not isinstance(annotations, dict):
+        return {}
     read = (VOLCANO_GROUP, KUEUE_WORKLOAD, LIMIT_RANGER, *KAI_SHARES, *REQUIRED_TOPOLOGIES)
     return {key: annotations[key] for key in read if key in annotations}
 
@@ -223,7 +224,3 @@ def _wants_siblings(message: str) -> bool:
     counts = {status: int(number) for number, status in _COUNT.findall(message[:_LONGEST_COUNTS].partition(";")[0])}
     least = counts.pop("minAvailable", 0)
     return sum(counts.values()) < least
-
-
-def _object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else _EMPTY

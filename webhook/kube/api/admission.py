@@ -4,21 +4,18 @@ Source: k8s.io/api/admission/v1/types.go, k8s.io/apiserver/pkg/admission/plugin/
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import orjson
 from msgspec import Struct
 from msgspec.json import Decoder
 
-from webhook.documents.documents import field
+from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import InvalidInput, invalid, required, unsupported
 from webhook.documents.json_text import read_body
 from webhook.kube.names import ADMISSION_API_VERSION, DEFAULT_NAMESPACE
 from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.kube.pod.pod_view import NOT_A_POD, PodView
 from webhook.kube.reader import Reader
-
-JsonObject = dict[str, Any]
 
 _USER = b',"userInfo":'
 _BEGINNING_BYTES = 16 * 1024

@@ -6,7 +6,7 @@ from typing import Any
 import jsonpatch
 import orjson
 
-JsonObject = dict[str, Any]
+from webhook.documents.documents import JsonObject
 
 
 class PatchError(Exception):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-JsonObject = dict[str, Any]
+from webhook.documents.documents import JsonObject
 
 
 def patched(document: Mapping[str, Any], operations: Iterable[Mapping[str, Any]]) -> JsonObject:

@@ -6,14 +6,13 @@ Source: k8s.io/api/admission/v1/types.go, k8s.io/apiserver/pkg/admission/plugin/
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
+from webhook.documents.documents import JsonObject
 from webhook.documents.text import printable, printable_lines
 from webhook.kube.names import ADMISSION_API_VERSION
-
-JsonObject = dict[str, Any]
 
 # If all warnings exceed 4 KiB, the API server cuts each at 256 characters and drops those that still exceed 4 KiB
 # (see k8s.io/apiserver/pkg/endpoints/filters/warning.go).
@@ -66,12 +65,6 @@ class ReviewAnswer(NamedTuple):
         if warnings:
             response["warnings"] = fit_warnings(warnings)
         return cls(orjson.dumps(response)[1:-1], patch, audit_annotations or {})
-
-    def operations(self) -> list[JsonObject]:
-        """Return the operations of the patch, decoded as the API server decodes them."""
-        response = orjson.loads(b"{%b}" % self.content)
-        operations: list[JsonObject] = orjson.loads(base64.b64decode(response["patch"]))
-        return operations
 
     def to(self, uid: str, decision: str) -> bytes:
         """Return the response to the request `uid`; its auditAnnotations begin with `decision`."""

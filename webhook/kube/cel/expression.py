@@ -75,7 +75,7 @@ def compiled(text: str) -> Expression:
     return _short(text) if len(text) <= _LONGEST_SHORT else _long(text)
 
 
-def _nothing(_: Scope) -> Any:
+def _nothing(*_: Any) -> Any:
     raise UndecidedError
 
 
@@ -141,7 +141,7 @@ class _Compiler:
             return self._bind(arguments, depth)
         if name == "matches":
             self.size += _STEPS_OF_MATCHES
-        call = METHODS.get((name, len(arguments)), _unknown)
+        call = METHODS.get((name, len(arguments)), _nothing)
         return partial(_called, call, self._all([target, *arguments], depth))
 
     def _bind(self, arguments: Sequence[Any], depth: int) -> Evaluate:
@@ -154,7 +154,7 @@ class _Compiler:
         if name == "has" and len(arguments) == 1 and getattr(arguments[0], "data", "") == "select":
             target, key = self.compiled(arguments[0].children[0], depth), str(arguments[0].children[1])
             return lambda scope: has(target(scope), key)
-        return partial(_called, FUNCTIONS.get((name, len(arguments)), _unknown), self._all(arguments, depth))
+        return partial(_called, FUNCTIONS.get((name, len(arguments)), _nothing), self._all(arguments, depth))
 
     def _items(self, nodes: Sequence[Any], depth: int) -> Evaluate:
         items = self._all(nodes[0].children, depth)
@@ -219,10 +219,6 @@ def _joined(parts: Sequence[Evaluate], decisive: bool, scope: Scope) -> bool:
 
 def _called(call: Callable[..., Any], arguments: Sequence[Evaluate], scope: Scope) -> Any:
     return call(*[each(scope) for each in arguments])
-
-
-def _unknown(*_: Any) -> Any:
-    raise UndecidedError
 
 
 def _unescaped(text: str) -> str | None:

@@ -15,7 +15,7 @@ from msgspec.json import Decoder, decode, encode
 from webhook.documents.documents import field
 from webhook.documents.parts import listed, texts
 from webhook.kube.pod.amounts import is_extended_resource
-from webhook.kube.pod.pod_status import PodStatus, Time, raw_conditions
+from webhook.kube.pod.pod_status import PodStatus, Time
 from webhook.kube.reader import Reader
 
 # Type, status and reason of the condition of a pod that kube-scheduler has preempted.
@@ -61,7 +61,8 @@ def is_preempted(status: Reader) -> bool:
 
     Source: k8s.io/kubernetes/pkg/scheduler/framework/preemption, PodTerminatingByPreemption
     """
-    conditions = [(each.get("type"), each.get("status"), each.get("reason")) for each in raw_conditions(status.raw)]
+    listing = listed(status.raw, "conditions")
+    conditions = [(each.get("type"), each.get("status"), each.get("reason")) for each in listing]
     return next((each for each in conditions if each[0] == _PREEMPTED[0]), None) == _PREEMPTED
 
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import NamedTuple
 
+from webhook.documents.parts import listed
 from webhook.kube.pod.amounts import peak_of, read_milli
-from webhook.kube.pod.pod_status import RESIZE_PENDING, raw_conditions
+from webhook.kube.pod.pod_status import RESIZE_PENDING
 from webhook.kube.reader import Reader
 
 Milli = dict[str, int]
@@ -70,7 +71,9 @@ class Resize(NamedTuple):
         for field in ("containerStatuses", "initContainerStatuses"):
             for container in status.objects(field):
                 by_container.setdefault(container.text("name"), _Reported.of(container))
-        pending = [each.get("reason") for each in raw_conditions(status.raw) if each.get("type") == RESIZE_PENDING]
+        pending = [
+            each.get("reason") for each in listed(status.raw, "conditions") if each.get("type") == RESIZE_PENDING
+        ]
         is_infeasible = pending[:1] == ["Infeasible"]
         of_pod = _Reported.of(status)
         if not is_infeasible and all(each == (None, None) for each in (of_pod, *by_container.values())):

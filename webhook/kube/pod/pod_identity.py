@@ -5,6 +5,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from webhook.documents.documents import field
+from webhook.documents.parts import items_at, listed, object_at
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.pod.pod_view import PodView
 
@@ -29,11 +30,9 @@ class PodIdentity(NamedTuple):
     @classmethod
     def of(cls, pod: Mapping[str, Any], namespace: str = "") -> "PodIdentity":
         """Return the identity of `pod`, a raw API object; `namespace` is that of the request."""
-        found = field(pod, "metadata")
-        metadata: Mapping[str, Any] = found if isinstance(found, Mapping) else {}
-        owners, volumes = metadata.get("ownerReferences"), field(pod, "spec", "volumes")
-        controllers = (each for each in owners if field(each, "controller")) if isinstance(owners, list) else ()
-        names = (str(field(each, "name")) for each in volumes) if isinstance(volumes, list) else ()
+        metadata = object_at(pod, "metadata")
+        controllers = (each for each in listed(metadata, "ownerReferences") if each.get("controller"))
+        names = (str(field(each, "name")) for each in items_at(pod, "spec", "volumes"))
         return cls(
             namespace or short_text(metadata.get("namespace")) or DEFAULT_NAMESPACE,
             short_text(metadata.get("name")),

@@ -1,8 +1,7 @@
 """The status of a pod. Its conditions, of which most are not read, are only decoded if needed."""
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from msgspec import Meta, Raw, Struct
 from msgspec.json import Decoder, encode
@@ -14,12 +13,6 @@ RESIZE_PENDING: Final = "PodResizePending"
 _RESIZE_PENDING: Final = RESIZE_PENDING.encode()
 
 Time = Annotated[datetime, Meta(tz=True)]
-
-
-def raw_conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the conditions in `status`, a raw object, without malformed ones, which no API server stores."""
-    conditions = status.get("conditions")
-    return [each for each in conditions if isinstance(each, dict)] if isinstance(conditions, list) else []
 
 
 class Waiting(Struct, frozen=True, gc=False, omit_defaults=True):

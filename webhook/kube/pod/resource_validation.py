@@ -6,6 +6,7 @@ from typing import Any
 
 from webhook.documents.documents import field
 from webhook.documents.field import RejectedFieldError
+from webhook.documents.parts import items_at, object_at
 from webhook.kube.pod.amounts import (
     CPU,
     EPHEMERAL_STORAGE,
@@ -35,8 +36,7 @@ NameErrors = Callable[[str, str], Iterator[RejectedFieldError]]
 def each_container(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the containers and init containers of `pod` with their paths. Values that are not objects are left out."""
     for part in ("containers", "initContainers"):
-        containers = field(pod, "spec", part)
-        for index, container in enumerate(containers if isinstance(containers, list) else ()):
+        for index, container in enumerate(items_at(pod, "spec", part)):
             if isinstance(container, Mapping):
                 yield f"spec.{part}[{index}]", container
 
@@ -51,9 +51,7 @@ def resource_errors(pod: Mapping[str, Any]) -> Iterator[RejectedFieldError]:
 
 
 def _lists(owner: Mapping[str, Any]) -> tuple[ResourceList, ResourceList]:
-    amounts = (field(owner, "resources", each) for each in ("limits", "requests"))
-    limits, requests = (each if isinstance(each, Mapping) else {} for each in amounts)
-    return limits, requests
+    return object_at(owner, "resources", "limits"), object_at(owner, "resources", "requests")
 
 
 def _pod_level_errors(pod: Mapping[str, Any], resources: Mapping[str, Any], path: str) -> Iterator[RejectedFieldError]:

@@ -111,6 +111,11 @@ def any_tolerates(tolerations: AbstractSet[Toleration], taint: Taint) -> bool:
     )
 
 
+def keeps_away(taint: Taint, tolerations: AbstractSet[Toleration]) -> bool:
+    """Return true if kube-scheduler places no pod with `tolerations` on a node with `taint`."""
+    return taint.effect in (NO_SCHEDULE, NO_EXECUTE) and not any_tolerates(tolerations, taint)
+
+
 def with_default_tolerations(tolerations: Iterable[Toleration]) -> frozenset[Toleration]:
     """Return `tolerations` with the default tolerations for not-ready and unreachable nodes that the API server adds.
 

@@ -1,11 +1,11 @@
 """A set of equal pods that an object creates from one pod template."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from webhook.documents.documents import JsonObject, field
-from webhook.documents.object_path import object_at
+from webhook.documents.parts import object_at
 from webhook.kube.names import DEFAULT_NAMESPACE
 from webhook.kube.workloads.exclusive_topology import Exclusive
 from webhook.kube.workloads.pod_template_path import PodTemplatePath, WorkloadKind
@@ -72,11 +72,6 @@ class PodSet:
     def pod(self) -> JsonObject:
         """Return the first pod, as its controller creates it."""
         return self.pod_at(0)
-
-    def pods(self) -> Iterator[JsonObject]:
-        """Yield the pods in the order of their creation. If there is one pod on each node, only yield the first."""
-        for index in range(1 if self.replicas is None else self.replicas):
-            yield self.pod_at(index)
 
     def pod_at(self, index: int) -> JsonObject:
         """Return pod number `index`, from 0. Its spec is a part of the object and must not be changed."""

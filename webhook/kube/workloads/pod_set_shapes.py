@@ -7,7 +7,8 @@ from typing import Any
 
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import InvalidInput, invalid
-from webhook.documents.object_path import Match, object_at, value_at
+from webhook.documents.object_path import Match, value_at
+from webhook.documents.parts import items_at, listed, object_at
 from webhook.kube.workloads.inline_pods import inline_container, pod_spec, spark_pod
 from webhook.kube.workloads.pod_template_path import Shaped
 
@@ -110,11 +111,11 @@ def workflow_template(found: Match, content: JsonObject) -> Shaped | None:
     containers = [main] if main is not None else field(template, "containerSet", "containers")
     if not isinstance(containers, list):
         return None
-    spec: JsonObject = {"containers": [*containers, *_list(template.get("sidecars"))]}
-    if init_containers := _list(template.get("initContainers")):
+    spec: JsonObject = {"containers": [*containers, *items_at(template, "sidecars")]}
+    if init_containers := items_at(template, "initContainers"):
         spec["initContainers"] = init_containers
     mounted = {*_mounted([*spec["containers"], *init_containers, template.get("containerSet")])}
-    if volumes := [each for source in (template, workflow) for each in _list(source.get("volumes"))]:
+    if volumes := [each for source in (template, workflow) for each in items_at(source, "volumes")]:
         spec["volumes"] = [each for each in volumes if not isinstance(each, Mapping) or each.get("name") in mounted]
     for name in _SCHEDULING:
         key = "podPriorityClassName" if name == "priorityClassName" else name
@@ -146,8 +147,8 @@ def _with_defaults(own: Any, defaults: Any, depth: int) -> Any:
 
 def _mounted(containers: Iterable[Any]) -> Iterator[str]:
     for container in containers:
-        for mount in _list(container.get("volumeMounts") if isinstance(container, Mapping) else None):
-            if isinstance(mount, Mapping) and isinstance(mount.get("name"), str):
+        for mount in listed(container, "volumeMounts"):
+            if isinstance(mount.get("name"), str):
                 yield mount["name"]
 
 
@@ -159,10 +160,10 @@ def _workflow_caveat(
         return _PATCHED
     if parameter := next(_parameters(values), None):
         return _PARAMETER.format(parameter)
-    claims = (object_at(each, "metadata").get("name") for each in _list(workflow.get("volumeClaimTemplates")))
+    claims = (object_at(each, "metadata").get("name") for each in items_at(workflow, "volumeClaimTemplates"))
     if any(isinstance(name, str) and name in mounted for name in claims):
         return "it mounts a claim that the workflow creates from volumeClaimTemplates"
-    callers = (each for each in islice(_list(workflow.get("templates")), _MOST_CALLERS) if isinstance(each, Mapping))
+    callers = (each for each in islice(items_at(workflow, "templates"), _MOST_CALLERS) if isinstance(each, Mapping))
     for caller in callers:
         passed = [name for name in _PASSED_ON if caller.get(name) and not template.get(name)]
         if passed and (caller.get("steps") is not None or caller.get("dag") is not None):
@@ -171,10 +172,6 @@ def _workflow_caveat(
 
 
 _PASSED_ON = ("affinity", "nodeSelector", "tolerations")
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _merged(first: Any, second: Any) -> Any:

@@ -7,7 +7,8 @@ from typing import Any
 
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import MOST_ERRORS, FieldError, InvalidInput, invalid, prefixed_errors, required
-from webhook.documents.object_path import Key, Match, count_at, matches, object_at, value_at
+from webhook.documents.object_path import Key, Match, count_at, matches, value_at
+from webhook.documents.parts import object_at
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.names import KAI_TOPOLOGY
 from webhook.kube.shape import check_pod
@@ -270,7 +271,7 @@ def _claims(content: JsonObject, template: PodTemplatePath, keys: tuple[Key, ...
     errors = [
         invalid(f"{path}[{index}]", claim, "must be a PersistentVolumeClaim with metadata.name and spec")
         for index, claim in enumerate(claims)
-        if not isinstance(field(claim, "metadata", "name") if isinstance(claim, Mapping) else None, str)
+        if not isinstance(field(claim, "metadata", "name"), str)
     ]
     if errors:
         raise InvalidInput(islice(errors, MOST_ERRORS))
@@ -281,8 +282,7 @@ def _made(content: JsonObject, kind: WorkloadKind, shaped: Shaped, namespace: st
     """Return the part of the pod that all pods of a template share."""
     own = {"labels": shaped.labels, "annotations": shaped.annotations}
     if kind.copies_metadata:
-        copied = {name: object_at(content, "metadata").get(name) for name in _KEPT}
-        own = {name: _copied(copied[name], own[name]) for name in _KEPT}
+        own = {name: _copied(field(content, "metadata", name), own[name]) for name in _KEPT}
     metadata = {name: value for name, value in own.items() if value is not None}
     if namespace:
         metadata["namespace"] = namespace

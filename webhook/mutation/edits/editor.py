@@ -3,10 +3,10 @@
 from functools import lru_cache
 from typing import Any
 
+from webhook.documents.documents import JsonObject
 from webhook.kube.api.json_patch import escaped
 from webhook.kube.pod.taints import Toleration
 
-JsonObject = dict[str, Any]
 Step = str | int
 Path = tuple[Step, ...]
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from webhook.backends.backend import PodField, annotation
+from webhook.documents.documents import JsonObject
 from webhook.documents.text import cut
 from webhook.kube import names as wellknown
 from webhook.kube.pod.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, any_tolerates, covers
-from webhook.mutation.edits.editor import JsonObject, Path, PodEditor
+from webhook.mutation.edits.editor import Path, PodEditor
 from webhook.mutation.edits.node_terms import LONGEST_SHOWN, NodeLabelRequirement
 from webhook.policy.spec.schedulers import BinPacking
 

@@ -8,7 +8,7 @@ import orjson
 
 from webhook.documents.field import forbidden
 from webhook.documents.text import cut
-from webhook.mutation.edits import node_terms
+from webhook.kube.selectors import term_is_empty
 from webhook.mutation.edits.editor import Path, PodEditor
 from webhook.mutation.edits.edits import CHANGED, KEPT, LARGEST_GROWTH_BYTES, PREFERRED, Effect, PodTooLargeError
 from webhook.mutation.edits.node_terms import LONGEST_SHOWN, NodeLabelRequirement
@@ -62,7 +62,7 @@ class RequireNode:
         left, size = LARGEST_GROWTH_BYTES, self.requirement.size_bytes
         conflicts = {}
         for index, term in enumerate(terms):
-            if node_terms.is_empty(term):
+            if term_is_empty(term):
                 continue
             expressions = term.get("matchExpressions") or ()
             requirement, *copied = self._possible(expressions) if self.other_labels else (self.requirement,)
@@ -78,9 +78,7 @@ class RequireNode:
                 pod.append({**term, "matchExpressions": [*expressions, each.to_json()]}, *path)
             pod.append(requirement.to_json(), *path, index, "matchExpressions")
             added += 1
-        matching = [
-            index for index, term in enumerate(terms) if index not in conflicts and not node_terms.is_empty(term)
-        ]
+        matching = [index for index, term in enumerate(terms) if index not in conflicts and not term_is_empty(term)]
         follows = "this term matches no node" if matching else "no node matches and the pod will stay Pending"
         reported = list(conflicts.items())[:_MOST_CONFLICTS_REPORTED]
         warnings += [

@@ -8,12 +8,10 @@ from typing import Any, Literal
 import orjson
 
 from webhook.documents.text import cut
-from webhook.kube.selectors import parse_integer, requirement_matches, term_is_empty
+from webhook.kube.selectors import parse_integer, requirement_matches
 
 Expression = Mapping[str, Any]
 Operator = Literal["In", "NotIn", "Exists", "Gt"]
-
-is_empty = term_is_empty
 
 
 # Larger terms are not searched for contradictions; no term written by hand is that large.

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from webhook.backends.backend import PodField
+from webhook.documents.documents import JsonObject
 from webhook.documents.text import cut
 from webhook.kube.selectors import requirement_matches
-from webhook.mutation.edits.editor import JsonObject, Path, PodEditor
+from webhook.mutation.edits.editor import Path, PodEditor
 from webhook.mutation.edits.edits import CHANGED, KEPT, PREFERRED, Effect, PreferPodAffinity
 from webhook.mutation.edits.node_terms import LONGEST_SHOWN
 from webhook.mutation.replica_group import ReplicaGroup

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from webhook.documents.documents import JsonObject
 from webhook.kube.api.admission_policy import GROUP, MANAGER, mutating_version
 from webhook.kube.names import MANAGED_BY_LABEL, is_dns_subdomain
 from webhook.mutation.exported.matching import condition, constraints
@@ -13,7 +13,6 @@ from webhook.mutation.exported.variables import NOT_EXPORTED
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
 
-JsonObject = dict[str, Any]
 IDENTITY = "placement.maip.mxsf.io/policy"
 """The annotation of exported objects with name and revision of their policy."""
 

@@ -143,21 +143,16 @@ def _enabled(expansion: Expansion) -> Enabled:
 def _extenders(configuration: KubeSchedulerConfiguration) -> Iterator[UnmodelledStep]:
     for extender in configuration.extenders:
         if extender.filter_verb or extender.prioritize_verb or extender.bind_verb:
-            resources = frozenset(resource.name for resource in extender.managed_resources)
-            scores_only = not (extender.filter_verb or extender.bind_verb)
-            yield UnmodelledStep(_name(extender), resources, scores_only=scores_only)
+            yield _step(extender, scores_only=not (extender.filter_verb or extender.bind_verb))
 
 
 def _preempting_extenders(configuration: KubeSchedulerConfiguration) -> tuple[UnmodelledStep, ...]:
-    return tuple(
-        UnmodelledStep(_name(extender), frozenset(resource.name for resource in extender.managed_resources))
-        for extender in configuration.extenders
-        if extender.preempt_verb
-    )
+    return tuple(_step(extender) for extender in configuration.extenders if extender.preempt_verb)
 
 
-def _name(extender: Extender) -> str:
-    return f"extender {extender.url_prefix}".strip()
+def _step(extender: Extender, *, scores_only: bool = False) -> UnmodelledStep:
+    resources = frozenset(resource.name for resource in extender.managed_resources)
+    return UnmodelledStep(f"extender {extender.url_prefix}".strip(), resources, scores_only=scores_only)
 
 
 def _plugin_args(profile: KubeSchedulerProfile, path: str, errors: list[FieldError]) -> PluginArgs:

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from webhook.placement.profiles.plugin_args import Items, Percentage, within
-from webhook.policy.spec.field_types import LabelKey, StrictModel
+from webhook.placement.profiles.plugin_args import Percentage, within
+from webhook.policy.spec.field_types import Items, LabelKey, StrictModel
 
 
 class PluginEntry(StrictModel):

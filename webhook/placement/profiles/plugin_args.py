@@ -5,19 +5,14 @@ k8s.io/kubernetes/pkg/scheduler/apis/config/validation/validation_pluginargs.go
 """
 
 from itertools import pairwise
-from typing import Annotated, Final, Literal, TypeVar
+from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, model_validator
 
 from webhook.kube.names import is_qualified_name
-from webhook.policy.spec.field_types import LabelKey, StrictModel, checked, wrong
+from webhook.policy.spec.field_types import Items, LabelKey, StrictModel, checked, wrong
 
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
-
-T = TypeVar("T")
-
-# Strict models do not accept a list for a tuple; YAML has only lists.
-Items = Annotated[tuple[T, ...], Field(strict=False)]
 
 
 def within(low: int, high: int) -> AfterValidator:

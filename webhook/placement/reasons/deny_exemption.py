@@ -7,7 +7,7 @@ import numpy as np
 
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Rows, Snapshot
-from webhook.kube.pod.taints import CONDITION_DOMAINS, NO_EXECUTE, NO_SCHEDULE, any_tolerates, is_temporary
+from webhook.kube.pod.taints import CONDITION_DOMAINS, is_temporary, keeps_away
 from webhook.kube.release import NEWEST, OLDEST
 from webhook.placement.framework.node_states import tolerating_states, with_healthy_devices
 from webhook.placement.pod.pod_info import PodInfo
@@ -78,9 +78,7 @@ class Restored:
         return [
             each.key
             for each in nodes.nodes[row].node.taints
-            if each.effect in (NO_SCHEDULE, NO_EXECUTE)
-            and is_temporary(each.key, self.temporary)
-            and not any_tolerates(info.tolerations, each)
+            if is_temporary(each.key, self.temporary) and keeps_away(each, info.tolerations)
         ]
 
     def _states(self, rows: Rows, *, is_one: bool) -> str:

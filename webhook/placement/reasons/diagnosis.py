@@ -12,7 +12,7 @@ from webhook.cluster.index.node_selector import Requirement
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.pod.amounts import PODS
-from webhook.kube.pod.taints import NO_EXECUTE, NO_SCHEDULE, Taint, any_tolerates
+from webhook.kube.pod.taints import keeps_away
 from webhook.placement.framework.amount_text import amount_text
 from webhook.placement.framework.filtering import pre_filter_rejection
 from webhook.placement.framework.nominated_nodes import nodes_with_nominated_pods
@@ -148,7 +148,8 @@ class _NodeDetails:
     def __call__(self, rejection: Rejection, row: int) -> str | None:
         """Return the reason of the node in `row` with its details, or None if there is nothing to add."""
         if rejection.plugin == TaintToleration.name:
-            taint = next(self._untolerated(row), None)
+            taints = self._nodes.nodes[row].node.taints
+            taint = next((each for each in taints if keeps_away(each, self._pod.tolerations)), None)
             return taint and f"untolerated taint {taint.key}{taint.value and f'={taint.value}'}:{taint.effect}"
         if rejection.plugin == NodeAffinity.name:
             return "; ".join(self._unmet(row)) or None
@@ -159,11 +160,6 @@ class _NodeDetails:
             return None
         used, offered = (int(each(resource)[row]) for each in (self._nodes.requested, self._nodes.allocatable))
         return self._amounts(resource, self._requests[resource], used, offered)
-
-    def _untolerated(self, row: int) -> Iterator[Taint]:
-        for taint in self._nodes.nodes[row].node.taints:
-            if taint.effect in (NO_SCHEDULE, NO_EXECUTE) and not any_tolerates(self._pod.tolerations, taint):
-                yield taint
 
     @staticmethod
     def _amounts(resource: str, wanted: int, used: int, offered: int) -> str | None:

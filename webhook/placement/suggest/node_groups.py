@@ -10,15 +10,7 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.index.node_selector import Requirement, Term, any_matches, matches
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.deadline import Expired, in_time
-from webhook.kube.pod.taints import (
-    NO_EXECUTE,
-    NO_SCHEDULE,
-    TEMPORARY_TAINTS,
-    UNSCHEDULABLE,
-    Taint,
-    any_tolerates,
-    is_temporary,
-)
+from webhook.kube.pod.taints import TEMPORARY_TAINTS, UNSCHEDULABLE, Taint, is_temporary, keeps_away
 from webhook.placement.plugins import inter_pod_affinity, pod_topology_spread
 from webhook.placement.plugins.node_affinity import NodeAffinity
 from webhook.placement.plugins.node_ports import NodePorts
@@ -217,7 +209,7 @@ def _needs(pod: PodInfo, nodes: Snapshot, temporary: Collection[str]) -> tuple[l
     places: dict[Need, int] = {}
     need_of_class = []
     for taints in nodes.taints.classes:
-        bad = [taint for taint in taints if _keeps_away(taint, pod) and taint.key != UNSCHEDULABLE]
+        bad = [taint for taint in taints if keeps_away(taint, pod.tolerations) and taint.key != UNSCHEDULABLE]
         need = tuple(dict.fromkeys(TolerateTaint(taint.key, taint.value) for taint in bad))
         may_be_tolerated = all(_may_be_tolerated(taint, temporary) for taint in bad)
         need_of_class.append(places.setdefault(need if may_be_tolerated else None, len(places)))
@@ -228,12 +220,9 @@ def _needs(pod: PodInfo, nodes: Snapshot, temporary: Collection[str]) -> tuple[l
 
 
 def _has_cordon_taint(pod: PodInfo, nodes: Snapshot) -> Mask:
-    has = [any(t.key == UNSCHEDULABLE and _keeps_away(t, pod) for t in taints) for taints in nodes.taints.classes]
+    own = pod.tolerations
+    has = [any(t.key == UNSCHEDULABLE and keeps_away(t, own) for t in taints) for taints in nodes.taints.classes]
     return np.array(has, dtype=np.bool_)[nodes.taints.class_of]
-
-
-def _keeps_away(taint: Taint, pod: PodInfo) -> bool:
-    return taint.effect in (NO_SCHEDULE, NO_EXECUTE) and not any_tolerates(pod.tolerations, taint)
 
 
 def _may_be_tolerated(taint: Taint, temporary: Collection[str] = TEMPORARY_TAINTS) -> bool:

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 
 from webhook.kube import selectors as label_selector
 from webhook.policy.spec.field_types import (
+    Items,
     LabelKey,
     LabelText,
     LabelValue,
@@ -49,7 +50,7 @@ class LabelSelector(StrictModel):
     match_labels: dict[LabelKey, LabelText] = Field(default={})
     """Labels with their values."""
 
-    match_expressions: Annotated[tuple[LabelRequirement, ...], Field(strict=False)] = ()
+    match_expressions: Items[LabelRequirement] = ()
     """Requirements on labels."""
 
     @property

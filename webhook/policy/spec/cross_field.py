@@ -4,10 +4,10 @@ The rules read the raw document, so they also run if other fields are invalid. A
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import FieldError, invalid, unsupported
+from webhook.documents.parts import items_at, object_at
 from webhook.kube import names as wellknown
 from webhook.policy.spec.document import PolicySpec
 from webhook.policy.spec.schedulers import BinPacking, Spread
@@ -22,7 +22,7 @@ CrossFieldRule = Callable[[JsonObject], Iterator[FieldError]]
 
 
 def _preferred_usages_are_allowed(spec: JsonObject) -> Iterator[FieldError]:
-    for name, each in _workload_types(spec):
+    for name, each in _objects_in(spec, "workloadTypes"):
         allow, prefer = field(each, "nodeUsage", "allow"), field(each, "nodeUsage", "prefer")
         if isinstance(allow, list) and isinstance(prefer, dict):
             missing = ", ".join(f'"{usage}"' for usage in prefer if usage not in allow)
@@ -35,7 +35,7 @@ def _chosen_schedulers_are_allowed(spec: JsonObject) -> Iterator[FieldError]:
     allowed = spec["allowedSchedulers"]
     if not isinstance(allowed, list):
         return
-    chosen = [(name, field(each, "schedulerName")) for name, each in _workload_types(spec)]
+    chosen = [(name, field(each, "schedulerName")) for name, each in _objects_in(spec, "workloadTypes")]
     missing = [
         f'"{scheduler}", the schedulerName of workloadTypes.{name}'
         for name, scheduler in chosen
@@ -47,13 +47,10 @@ def _chosen_schedulers_are_allowed(spec: JsonObject) -> Iterator[FieldError]:
 
 def _control_plane_is_not_tolerated(spec: JsonObject) -> Iterator[FieldError]:
     taint = f"{spec['keyDomain']}/control-plane"
-    holders = [(f"spec.workloadTypes.{name}", each) for name, each in _workload_types(spec)]
-    accelerators = spec["accelerators"]
-    if isinstance(accelerators, list):
-        holders += [(f"spec.accelerators[{index}]", each) for index, each in enumerate(accelerators)]
+    holders = [(f"spec.workloadTypes.{name}", each) for name, each in _objects_in(spec, "workloadTypes")]
+    holders += [(f"spec.accelerators[{index}]", each) for index, each in enumerate(items_at(spec, "accelerators"))]
     for path, holder in holders:
-        tolerations = field(holder, "extraTolerations")
-        for index, each in enumerate(tolerations if isinstance(tolerations, list) else ()):
+        for index, each in enumerate(items_at(holder, "extraTolerations")):
             if field(each, "key") == taint:
                 detail = "no pod may tolerate the control plane; name the key of another taint"
                 yield invalid(f"{path}.extraTolerations[{index}].key", taint, detail)
@@ -67,10 +64,11 @@ def _topologies_are_known(spec: JsonObject) -> Iterator[FieldError]:
     detail = f"must be one of topologyAliases ({names}), or a topology key such as kubernetes.io/hostname"
     found = [
         (f"spec.workloadTypes.{name}.{rule}.topology", field(each, rule, "topology"))
-        for name, each in _workload_types(spec)
+        for name, each in _objects_in(spec, "workloadTypes")
         for rule in ("spread", "within")
     ]
-    found += [(f"spec.schedulers.{name}.tiers", tier) for name, each in _schedulers(spec) for tier in _tiers(each)]
+    schedulers = _objects_in(spec, "schedulers")
+    found += [(f"spec.schedulers.{name}.tiers", tier) for name, each in schedulers for tier in object_at(each, "tiers")]
     for path, topology in found:
         if isinstance(topology, str) and topology not in aliases and "/" not in topology:
             yield invalid(path, topology, detail)
@@ -78,7 +76,7 @@ def _topologies_are_known(spec: JsonObject) -> Iterator[FieldError]:
 
 def _gangs_are_not_within_what_they_are_spread_over(spec: JsonObject) -> Iterator[FieldError]:
     aliases = spec["topologyAliases"]
-    for name, each in _workload_types(spec):
+    for name, each in _objects_in(spec, "workloadTypes"):
         together, apart = field(each, "within", "topology"), field(each, "spread", "topology")
         if not (isinstance(together, str) and isinstance(apart, str) and isinstance(aliases, dict)):
             continue
@@ -89,7 +87,7 @@ def _gangs_are_not_within_what_they_are_spread_over(spec: JsonObject) -> Iterato
 
 
 def _domains_of_schedulers_have_an_effect(spec: JsonObject) -> Iterator[FieldError]:
-    for name, each in _schedulers(spec):
+    for name, each in _objects_in(spec, "schedulers"):
         backend = each.get("backend", "default")
         for key, needed in (("topologyName", "kai"), ("tiers", "volcano")):
             if each.get(key) and backend != needed:
@@ -97,7 +95,7 @@ def _domains_of_schedulers_have_an_effect(spec: JsonObject) -> Iterator[FieldErr
 
 
 def _spread_fields_have_an_effect(spec: JsonObject) -> Iterator[FieldError]:
-    for name, each in _workload_types(spec):
+    for name, each in _objects_in(spec, "workloadTypes"):
         path, spread = f"spec.workloadTypes.{name}.spread", field(each, "spread")
         if not isinstance(spread, dict):
             continue
@@ -115,7 +113,7 @@ def _packing_does_not_undo_spreading(spec: JsonObject) -> Iterator[FieldError]:
     if not isinstance(aliases, dict) or not isinstance(packing, dict):
         return
     packed_key = packing.get("topologyKey", _DEFAULT_PACKING_KEY)
-    for name, each in _workload_types(spec):
+    for name, each in _objects_in(spec, "workloadTypes"):
         topology = field(each, "spread", "topology")
         is_preferred = field(each, "spread", "mode") in (None, "preferred")
         if not (field(each, "binPacking") is True and is_preferred and isinstance(topology, str)):
@@ -126,7 +124,7 @@ def _packing_does_not_undo_spreading(spec: JsonObject) -> Iterator[FieldError]:
 
 
 def _qos_fields_have_an_effect(spec: JsonObject) -> Iterator[FieldError]:
-    for name, each in _workload_types(spec):
+    for name, each in _objects_in(spec, "workloadTypes"):
         qos = field(each, "qos")
         if isinstance(qos, dict) and qos.get("class") is None:
             for key in ("limitsFromRequests", "wholeCpus", "onMissing"):
@@ -138,18 +136,17 @@ def _qos_fields_have_an_effect(spec: JsonObject) -> Iterator[FieldError]:
 def _limits_are_reached(spec: JsonObject) -> Iterator[FieldError]:
     seen: dict[str, int] = {}
     for index, each in _namespace_limits(spec):
-        namespaces = each.get("namespaces")
-        known = [name for name in namespaces if isinstance(name, str)] if isinstance(namespaces, list) else []
+        known = [name for name in items_at(each, "namespaces") if isinstance(name, str)]
         if known and (earlier := [seen[name] for name in known if name in seen]):
             detail = (
                 f"spec.namespaceLimits[{earlier[0]}] comes first for one of them, so this entry does not hold for it"
             )
-            yield invalid(f"spec.namespaceLimits[{index}].namespaces", namespaces, detail)
+            yield invalid(f"spec.namespaceLimits[{index}].namespaces", each["namespaces"], detail)
         seen |= {name: index for name in known if name not in seen}
 
 
 def _limited_types_exist_and_have_their_schedulers(spec: JsonObject) -> Iterator[FieldError]:
-    types = dict(_workload_types(spec))
+    types = dict(_objects_in(spec, "workloadTypes"))
     for index, each in _namespace_limits(spec):
         path, allowed, schedulers = f"spec.namespaceLimits[{index}]", each.get("workloadTypes"), each.get("schedulers")
         names = [name for name in allowed if isinstance(name, str)] if isinstance(allowed, list) else list(types)
@@ -212,27 +209,10 @@ def cross_field_errors(content: JsonObject) -> Iterator[FieldError]:
             yield from rule({**_DEFAULTS, **spec})
 
 
-def _workload_types(spec: JsonObject) -> Iterator[tuple[str, JsonObject]]:
-    types: Any = spec["workloadTypes"]
-    for name, each in types.items() if isinstance(types, dict) else ():
-        if isinstance(each, dict):
-            yield name, each
-
-
-def _schedulers(spec: JsonObject) -> Iterator[tuple[str, JsonObject]]:
-    schedulers: Any = spec["schedulers"]
-    for name, each in schedulers.items() if isinstance(schedulers, dict) else ():
-        if isinstance(each, dict):
-            yield name, each
-
-
-def _tiers(scheduler: JsonObject) -> Iterator[str]:
-    tiers = scheduler.get("tiers")
-    yield from tiers if isinstance(tiers, dict) else ()
+def _objects_in(spec: JsonObject, key: str) -> Iterator[tuple[str, JsonObject]]:
+    """Yield the names and the objects in the map `key`."""
+    return ((name, each) for name, each in object_at(spec, key).items() if isinstance(each, dict))
 
 
 def _namespace_limits(spec: JsonObject) -> Iterator[tuple[int, JsonObject]]:
-    limits: Any = spec["namespaceLimits"]
-    for index, each in enumerate(limits if isinstance(limits, list) else ()):
-        if isinstance(each, dict):
-            yield index, each
+    return ((index, each) for index, each in enumerate(items_at(spec, "namespaceLimits")) if isinstance(each, dict))

@@ -18,6 +18,7 @@ from webhook.policy.spec.admission import (
 )
 from webhook.policy.spec.cases import PolicyTest
 from webhook.policy.spec.field_types import (
+    Items,
     KeyDomain,
     LabelKey,
     LabelValue,
@@ -130,7 +131,7 @@ class PolicySpec(StrictModel):
     A product without a matching entry is allowed in every namespace. A restriction also holds for pods that name no
     product: see docs/annotations.md."""
 
-    namespace_limits: Annotated[tuple[NamespaceLimits, ...], Field(strict=False)] = ()
+    namespace_limits: Items[NamespaceLimits] = ()
     """Limits of the workload types, products, schedulers, queues and cards of a pod, by namespace. A pod beyond them is
     denied with 403. Without an entry for its namespace, a pod has no limits but `allowedNamespaces` and
     `allowedProducts`."""
@@ -181,9 +182,7 @@ class PolicySpec(StrictModel):
     """Settings of the scheduler profile `pack-gpus`."""
 
     node_templates: Annotated[
-        tuple[NodeTemplate, ...],
-        Field(strict=False),
-        _distinct("each node template must have a name of its own", "name"),
+        Items[NodeTemplate], _distinct("each node template must have a name of its own", "name")
     ] = ()
     """The nodes that an autoscaler can add. If no node of the cluster could ever run a pod, but an empty node of a
     template could, the verdict is Waiting instead of Infeasible."""
@@ -199,9 +198,7 @@ class PolicySpec(StrictModel):
     tolerates them, and the cards of such a node are not free."""
 
     workload_kinds: Annotated[
-        tuple[WorkloadKind, ...],
-        Field(strict=False),
-        _distinct("must hold each kind of a group once", "group", "kind"),
+        Items[WorkloadKind], _distinct("must hold each kind of a group once", "group", "kind")
     ] = ()
     """Kinds that create pods, beside the built-in ones; an entry replaces the built-in kind of its group and name."""
 
@@ -233,7 +230,7 @@ class PolicySpec(StrictModel):
     of it was ever valid: `default` applies the next policy that selects the namespace, `deny` denies them. Only that
     of the default policy counts. It does not change the revision."""
 
-    exemptions: Annotated[tuple[Exemption, ...], Field(strict=False), _FEW] = ()
+    exemptions: Annotated[Items[Exemption], _FEW] = ()
     """Requests and pods that the policy leaves alone, at most 100 entries. The first one that matches is on record."""
 
     mode: Literal["enforce", "shadow"] = "enforce"
@@ -245,12 +242,7 @@ class PolicySpec(StrictModel):
     in shadow mode. All pods of one owner, or of one `gang`, are treated alike. Below 100, other objects than pods are
     in shadow mode. See docs/operations.md for the hash."""
 
-    tests: Annotated[
-        tuple[PolicyTest, ...],
-        Field(strict=False),
-        _FEW,
-        _distinct("each test case must have a name of its own", "name"),
-    ] = ()
+    tests: Annotated[Items[PolicyTest], _FEW, _distinct("each test case must have a name of its own", "name")] = ()
     """Test cases, at most 100. A policy with a case that fails is not valid, so that it never gets into force. They do
     not change the revision. `placement-webhook policy test` runs them."""
 

@@ -76,11 +76,8 @@ def _is_service_account(text: str) -> bool:
 
 
 # Strict models do not accept a list for a tuple, and YAML has only lists.
-Values = Annotated[
-    tuple[T, ...],
-    Field(strict=False),
-    checked(lambda values: len(set(values)) == len(values), "must not hold a value twice"),
-]
+Items = Annotated[tuple[T, ...], Field(strict=False)]
+Values = Annotated[Items[T], checked(lambda values: len(set(values)) == len(values), "must not hold a value twice")]
 SomeValues = Annotated[Values[T], checked(bool, "must hold at least one value")]
 
 Weight = Annotated[int, *between(1, 100)]

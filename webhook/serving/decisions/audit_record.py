@@ -17,7 +17,8 @@ from webhook.audit.record import (
     ShadowEntry,
 )
 from webhook.audit.replaced_values import values_before
-from webhook.kube.api.admission import AdmissionRequest, JsonObject
+from webhook.documents.documents import JsonObject
+from webhook.kube.api.admission import AdmissionRequest
 from webhook.placement.scheduler import Placement
 from webhook.policy.policy import Policy
 
