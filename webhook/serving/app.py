@@ -30,7 +30,7 @@ from webhook.runtime.byte_cache import ByteCache
 from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Settings
 from webhook.serving.clock import rfc3339_now
-from webhook.serving.decisions.admissions import Admissions, DecisionIds, Dependencies
+from webhook.serving.decisions.admissions import Admissions, decision_ids
 from webhook.serving.decisions.deciders import WorkerDecider
 from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.decisions.group_commit import GroupCommit
@@ -152,21 +152,22 @@ def build_server(
     health = _health(settings, metrics, policies, free_cards, readiness)
     recorder = PredictionRecorder(predictions, metrics, time.time) if predictions is not None else None
     group_commit = GroupCommit(audit.flush)
-    dependencies = Dependencies(
+    admissions = Admissions(
+        metrics,
         audit=audit.stage,
         monotonic_seconds=time.monotonic,
-        new_decision=DecisionIds(),
+        new_decision=decision_ids().__next__,
         replica=settings.replica,
         predicted=recorder.record if recorder else lambda *_: None,
         among_others=partial(among_others, waiting),
-        admitted=lambda request, candidate: waiting.admit(request.identity, candidate),
+        admitted=waiting.admit,
         reported=events.report if events else lambda *_: None,
         pods=pods,
     )
     small, large = DecisionCache(scorer=small_scorer.of, on_reuse=partial(observe, 0.0)), WorkerDecider(large_scorer.of)
     _show(metrics, waiting, {**small.caches, **large.caches}, (small_scorer, large_scorer))
     cluster = ReservedView(throttle, waiting) if throttle else lambda: None
-    dispatcher = Dispatcher(Admissions(dependencies, metrics), policies.in_force, cluster, small, large)
+    dispatcher = Dispatcher(admissions, policies.in_force, cluster, small, large)
     extender = _extender(settings, policies, throttle, metrics, bound)
     endpoint = MutateEndpoint(
         dispatcher, metrics, settings, group_commit, rfc3339_now, extender, certificate.current, timeout

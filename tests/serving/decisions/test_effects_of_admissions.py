@@ -1,5 +1,6 @@
 """The side effects of an answered review: its record, counts, prediction, reservation and report, and their order."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -17,7 +18,7 @@ from webhook.placement.framework.result import GangFit
 from webhook.policy.policy import Policy
 from webhook.runtime.metrics import Metrics
 from webhook.serving.app import scoring
-from webhook.serving.decisions.admissions import Admissions, Answer, Decision, Dependencies
+from webhook.serving.decisions.admissions import Admissions, Answer, Decision
 from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.decisions.rendering import Rendered
 from webhook.serving.view.views import ReservedView
@@ -46,17 +47,20 @@ class Site:
         assert cluster is not None
         base = ClusterView(cluster.snapshot, scheduler_for(self.policy))
         self.view = ReservedView(lambda: base, waiting)
-        dependencies = Dependencies(
-            self.audit,
-            lambda: 1.0,
-            lambda: "decision-1",
-            "replica-a",
-            predicted=partial(self.note, "predicted"),
+        self.admissions = self.made_admissions(partial(self.note, "predicted"))
+        self.decider = DecisionCache()
+
+    def made_admissions(self, predicted: Callable[..., None]) -> Admissions:
+        return Admissions(
+            self.metrics,
+            audit=self.audit,
+            monotonic_seconds=lambda: 1.0,
+            new_decision=lambda: "decision-1",
+            replica="replica-a",
+            predicted=predicted,
             admitted=partial(self.note, "admitted"),
             reported=self.report,
         )
-        self.admissions = Admissions(dependencies, self.metrics)
-        self.decider = DecisionCache()
 
     def note(self, effect: str, *_: object) -> None:
         self.effects.append(effect)
@@ -170,12 +174,7 @@ def test_a_decision_of_the_worker_records_no_prediction() -> None:
 def test_the_prediction_is_that_of_the_pod_where_the_pods_of_a_gang_are_bound_singly() -> None:
     predicted: list[object] = []
     site = Site()
-    site.admissions = Admissions(
-        Dependencies(
-            site.audit, lambda: 1.0, lambda: "decision-1", "a", predicted=lambda _, each, *__: predicted.append(each)
-        ),
-        site.metrics,
-    )
+    site.admissions = site.made_admissions(lambda _, each, *__: predicted.append(each))
     decision = site.admissions.decide(site.decider, review_bytes(FITS), site.policy, site.view(), make_work_budget())
     assert isinstance(decision, Decision)
     assert isinstance(decision.result, Rendered)
