@@ -17,13 +17,13 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.deadline import Expired
 from webhook.objects.admission import admit_request
-from webhook.placement.framework.result import Placement
+from webhook.placement.framework.result import Placement, PlacementVerdict
 from webhook.placement.scorer import PodSignature, Scorer
 from webhook.policy.exempt import shadow_reason
 from webhook.policy.policy import Policy
 from webhook.runtime.byte_cache import ByteCache
 from webhook.serving.decisions.decision_keys import ContentKey
-from webhook.serving.decisions.rendering import Candidate, PodParts, Rendered, Renderer, render
+from webhook.serving.decisions.rendering import Candidate, Rendered, render, render_like
 from webhook.serving.work_budget import WorkBudget
 
 RESULT_CACHE_BYTES = 12 * 1024 * 1024
@@ -55,7 +55,6 @@ class _Known:
 
     result: PolicyResult
     rules_key: ContentKey | None = None
-    parts: PodParts | None = None
     warned_on: Ref = lambda: None
     of_cluster: tuple[str, ...] = ()
     last: tuple[tuple[tuple[RowLog, int], int, int], Ref, Placement] | None = None
@@ -88,14 +87,16 @@ class DecisionCache:
         self._scorer = scorer
         self.known: ByteCache[ContentKey, _Known] = ByteCache(cache_bytes * 5 // 8)
         self.of_policies: ByteCache[ContentKey, _OfPolicy] = ByteCache(cache_bytes * 5 // 16)
-        self.renderer = Renderer(cache_bytes // 16)
+        # For equal injections, warnings and verdicts of the placement check: a decision without its placement.
+        self.renderings: ByteCache[tuple[ContentKey, tuple[str, ...], PlacementVerdict], Rendered]
+        self.renderings = ByteCache(cache_bytes // 16)
         self.on_reuse = on_reuse
         self._policies: dict[str, Policy] = {}
 
     @property
     def caches(self) -> Mapping[str, tuple[ByteCache[Any, Any], ...]]:
         """Return the caches by name, for metrics."""
-        return {"decisions": (self.known, self.of_policies), "renderings": (self.renderer.cache,)}
+        return {"decisions": (self.known, self.of_policies), "renderings": (self.renderings,)}
 
     def decide(
         self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, work_budget: WorkBudget
@@ -138,7 +139,7 @@ class DecisionCache:
         if policy.name in self._policies or len(self._policies) >= _MOST_POLICIES:
             self.known.clear()
             self.of_policies.clear()
-            self.renderer.cache.clear()
+            self.renderings.clear()
             self._policies.clear()
         self._policies[policy.name] = policy
 
@@ -215,16 +216,24 @@ class _KnownSteps(Steps):
     def rendered(
         self, request: AdmissionRequest, verdict: Verdict | ObjectVerdict, policy: Policy, shadow: str | None
     ) -> Rendered:
-        known = self.known
+        known, renderings = self.known, self._cache.renderings
         assert known is not None  # noqa: S101 - evaluated
-        if known.rendered is None or known.rendered_of is not verdict or known.shadow != shadow:
-            if shadow is None and isinstance(verdict, Patched | Unchanged):
-                renderer = self._cache.renderer
-                known.rendered, known.parts = renderer.allowed(request, verdict, policy, known.rules_key, known.parts)
-            else:
-                known.rendered = render(request, verdict, policy, shadow=shadow)
-            known.rendered_of, known.shadow = verdict, shadow
-        return known.rendered
+        equal = known.rendered
+        if equal is not None and known.rendered_of is verdict and known.shadow == shadow:
+            return equal
+        rendered, key = None, None
+        if shadow is None and known.rules_key is not None and isinstance(verdict, Patched | Unchanged):
+            key = known.rules_key, verdict.warnings, verdict.placement.verdict
+            like = renderings.get(key)
+            if like is not None:
+                rendered, key = render_like(request, verdict, policy, like, equal), None
+        if rendered is None:
+            rendered = render(request, verdict, policy, shadow=shadow)
+            if key is not None and not rendered.record.truncated:
+                # A placement keeps its snapshot in memory.
+                renderings.put(key, replace(rendered, placement=None), rendered.size_bytes)
+        known.rendered, known.rendered_of, known.shadow = rendered, verdict, shadow
+        return rendered
 
     def finish(self) -> None:
         known = self.known

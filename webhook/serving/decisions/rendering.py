@@ -15,11 +15,10 @@ from webhook.events.report import Report, report_of
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.api.review_answer import ReviewAnswer
 from webhook.objects.admission import counted_kind
-from webhook.placement.framework.result import Placement, PlacementVerdict
+from webhook.placement.framework.result import Placement
 from webhook.placement.waiting.pending_placement import WaitingPod
 from webhook.policy.policy import Policy
 from webhook.runtime.admission_counts import AdmissionCount
-from webhook.runtime.byte_cache import ByteCache
 from webhook.serving.decisions.audit_record import (
     audit_record,
     owner_of,
@@ -27,7 +26,6 @@ from webhook.serving.decisions.audit_record import (
     replaced_values,
     shadow_entry,
 )
-from webhook.serving.decisions.decision_keys import ContentKey
 
 # The size of a rendered decision without its texts.
 _RENDERED_BYTES = 4096
@@ -93,85 +91,6 @@ class Rendered:
         return self.placement if is_pod and self.outcome in ("Patched", "Unchanged") else None
 
 
-class PodParts(NamedTuple):
-    """The parts of the audit record that depend only on the pod. They are equal for equal pods."""
-
-    owner: bytes
-    before: bytes
-    qos_class: bytes
-
-
-class _SharedParts(NamedTuple):
-    """The parts of a response and its record that depend only on the injection, the warnings and the verdict."""
-
-    content: bytes
-    patch: bytes
-    decided: bytes
-    counted: AdmissionCount
-
-
-class Renderer:
-    """Renders decisions on pods. Not thread-safe.
-
-    The parts that decisions with the same injection share are cached in at most `cache_bytes`.
-
-    Equal keys must belong to equal injections.
-    """
-
-    def __init__(self, cache_bytes: int) -> None:
-        self.cache: ByteCache[tuple[ContentKey, tuple[str, ...], PlacementVerdict], _SharedParts] = ByteCache(
-            cache_bytes
-        )
-
-    def allowed(
-        self,
-        request: AdmissionRequest,
-        verdict: Patched | Unchanged,
-        policy: Policy,
-        injection: ContentKey | None,
-        pod: PodParts | None,
-    ) -> tuple[Rendered, PodParts | None]:
-        """Return the rendered `verdict` for `request`, and the parts of its pod.
-
-        `pod` are these parts if they are known.
-
-        `injection` is the key of the injection. If it is None, nothing is cached. The returned parts are None if a part
-        is too long for a record.
-        """
-        placement = verdict.placement
-        if injection is None:
-            return render(request, verdict, policy), None
-        key = injection, verdict.warnings, placement.verdict
-        known = self.cache.get(key)
-        if known is None:
-            rendered = render(request, verdict, policy)
-            if not rendered.record.truncated:
-                answer = rendered.answer
-                decided, counted = rendered.record.decided, rendered.counted
-                known = _SharedParts(answer.content, answer.patch, decided, counted)
-                self.cache.put(key, known, rendered.size_bytes)
-            return rendered, pod
-        truncator = Truncator()
-        if pod is None:
-            pod = PodParts(
-                owner_json(owner_of(request.object), truncator),
-                before_json(replaced_values(request.object, verdict.mutated.injection.operations), truncator),
-                qos_class_json(verdict.mutated.qos_class),
-            )
-        of_placement = placement_json(placement_entry(placement), truncator)
-        if truncator.truncated:
-            return render(request, verdict, policy), None
-        annotations = _annotations(verdict.outcome, policy, placement)
-        return Rendered(
-            verdict.outcome,
-            placement,
-            ReviewAnswer(known.content, known.patch, annotations),
-            RecordTemplate(pod.owner, known.decided, of_placement, b"null", pod.before, b"", pod.qos_class),
-            known.counted,
-            report_of(verdict),
-        ), pod
-
-
 def render(
     request: AdmissionRequest, verdict: Verdict | ObjectVerdict | str, policy: Policy, *, shadow: str | None = None
 ) -> Rendered:
@@ -196,6 +115,36 @@ def render(
     if not counted.kind and not isinstance(verdict, Advised):
         report = report_of(verdict)
     return Rendered(record.outcome, placement, answer, RecordTemplate.of(record), counted, report)
+
+
+def render_like(
+    request: AdmissionRequest, verdict: Patched | Unchanged, policy: Policy, like: Rendered, equal: Rendered | None
+) -> Rendered | None:
+    """Return what `render` returns for an allowed pod, or None if a part of its record is too long.
+
+    `like` is the decision on a pod with the same injection, warnings and verdict of the placement check. `equal` is the
+    last decision on an equal pod.
+    """
+    truncator = Truncator()
+    if equal is not None and equal.outcome == verdict.outcome and not equal.record.truncated:
+        owner, before, qos_class = equal.record.owner, equal.record.before, equal.record.qos_class
+    else:
+        owner = owner_json(owner_of(request.object), truncator)
+        before = before_json(replaced_values(request.object, verdict.mutated.injection.operations), truncator)
+        qos_class = qos_class_json(verdict.mutated.qos_class)
+    placement = verdict.placement
+    of_placement = placement_json(placement_entry(placement), truncator)
+    if truncator.truncated:
+        return None
+    annotations = _annotations(verdict.outcome, policy, placement)
+    return Rendered(
+        verdict.outcome,
+        placement,
+        ReviewAnswer(like.answer.content, like.answer.patch, annotations),
+        RecordTemplate(owner, like.record.decided, of_placement, b"null", before, b"", qos_class),
+        like.counted,
+        report_of(verdict),
+    )
 
 
 def _answer(verdict: Verdict | ObjectVerdict, placement: Placement | None, policy: Policy) -> ReviewAnswer:
