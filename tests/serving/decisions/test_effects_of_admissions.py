@@ -21,7 +21,6 @@ from webhook.serving.app import scoring
 from webhook.serving.decisions.admissions import Admissions, Answer, Decision
 from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.decisions.rendering import Rendered
-from webhook.serving.view.views import ReservedView
 
 FITS = make_pod("trainer").annotate(TYPE, "training").gpu(1).obj()
 TOO_LARGE = make_pod("trainer").annotate(TYPE, "training").gpu(5).obj()
@@ -46,7 +45,7 @@ class Site:
         cluster = cluster_of({"cluster": [node]})
         assert cluster is not None
         base = ClusterView(cluster.snapshot, scheduler_for(self.policy))
-        self.view = ReservedView(lambda: base, waiting)
+        self.view = partial(waiting.shown_in, base)
         self.admissions = self.made_admissions(partial(self.note, "predicted"))
         self.decider = DecisionCache()
 
