@@ -11,7 +11,7 @@ from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.overdue_pods import with_overdue_pods
 from webhook.admission.pod_content import PodContent
-from webhook.admission.verdict import DeniedPlacement, Patched, Unchanged, Verdict
+from webhook.admission.verdict import Allowed, DeniedPlacement, Verdict
 from webhook.backends.backend import BatchNames
 from webhook.backends.references import GangRequest
 from webhook.documents.documents import field as field_of
@@ -47,7 +47,7 @@ from webhook.policy.policy_set import PolicySet
 _CHECK_IS_OFF = Placement.unknown("the placement check is off")
 _NO_VIEW = Placement.unknown("no view of the cluster")
 
-PodVerdict = Patched | Unchanged | Denied
+PodVerdict = Allowed | Denied
 
 
 class Steps:
@@ -268,9 +268,7 @@ def conclude(result: Mutated, placement: Placement, of_cluster: tuple[str, ...])
         overdue = [f"placement check: {line}" for line in placement.overdue]
         verdict = f"placement check: {placement.verdict}: {message}"
         warnings = (*warnings, verdict, *in_part, *exemptions, *suggestions, *overdue)
-    if injection.operations:
-        return Patched(injection.workload_type, result, warnings, placement)
-    return Unchanged(injection.workload_type, result, warnings, placement)
+    return Allowed(injection.workload_type, result, warnings, placement)
 
 
 def under_object(error: InvalidInput) -> InvalidInput:

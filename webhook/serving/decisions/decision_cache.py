@@ -11,7 +11,7 @@ from webhook.admission.injection import Denied, Injection, RulesResult, apply_ru
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pipeline import PodVerdict, Steps, cluster_warnings, conclude, predict
 from webhook.admission.pod_content import PodContent
-from webhook.admission.verdict import ObjectVerdict, Patched, Unchanged, Verdict
+from webhook.admission.verdict import Allowed, ObjectVerdict, Verdict
 from webhook.cluster.row_log import RowLog
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.api.admission import AdmissionRequest
@@ -121,7 +121,7 @@ class DecisionCache:
             # A pod that is left alone is placed as it is, once it is seen in the cluster.
             reserves = None if cluster is None or cluster.assumed is None else cluster.reserves
             candidate: Candidate | None = None
-            if shadow is None and reserves is not None and isinstance(verdict, Patched | Unchanged):
+            if shadow is None and reserves is not None and isinstance(verdict, Allowed):
                 found = reserves(request.namespace)
                 candidate = Candidate.of(verdict.mutated, verdict.placement) if found else None
             rendered.candidate = candidate
@@ -222,7 +222,7 @@ class _KnownSteps(Steps):
         if equal is not None and known.rendered_of is verdict and known.shadow == shadow:
             return equal
         rendered, key = None, None
-        if shadow is None and known.rules_key is not None and isinstance(verdict, Patched | Unchanged):
+        if shadow is None and known.rules_key is not None and isinstance(verdict, Allowed):
             key = known.rules_key, verdict.warnings, verdict.placement.verdict
             like = renderings.get(key)
             if like is not None:

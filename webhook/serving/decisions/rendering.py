@@ -7,7 +7,7 @@ import orjson
 
 from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.mutated_pod import Mutated
-from webhook.admission.verdict import Advised, ObjectVerdict, Patched, Unchanged, Verdict, placement_of
+from webhook.admission.verdict import Advised, Allowed, ObjectVerdict, Verdict, placement_of
 from webhook.audit.bounds import Truncator
 from webhook.audit.lines import RecordTemplate, before_json, owner_json, placement_json, qos_class_json
 from webhook.audit.record import Outcome
@@ -118,7 +118,7 @@ def render(
 
 
 def render_like(
-    request: AdmissionRequest, verdict: Patched | Unchanged, policy: Policy, like: Rendered, equal: Rendered | None
+    request: AdmissionRequest, verdict: Allowed, policy: Policy, like: Rendered, equal: Rendered | None
 ) -> Rendered | None:
     """Return what `render` returns for an allowed pod, or None if a part of its record is too long.
 
@@ -126,7 +126,7 @@ def render_like(
     last decision on an equal pod.
     """
     truncator = Truncator()
-    if equal is not None and equal.outcome == verdict.outcome and not equal.record.truncated:
+    if equal is not None and equal.outcome == like.outcome and not equal.record.truncated:
         owner, before, qos_class = equal.record.owner, equal.record.before, equal.record.qos_class
     else:
         owner = owner_json(owner_of(request.object), truncator)
@@ -136,9 +136,9 @@ def render_like(
     of_placement = placement_json(placement_entry(placement), truncator)
     if truncator.truncated:
         return None
-    annotations = _annotations(verdict.outcome, policy, placement)
+    annotations = _annotations(like.outcome, policy, placement)
     return Rendered(
-        verdict.outcome,
+        like.outcome,
         placement,
         ReviewAnswer(like.answer.content, like.answer.patch, annotations),
         RecordTemplate(owner, like.record.decided, of_placement, b"null", before, b"", qos_class),
@@ -152,7 +152,7 @@ def _answer(verdict: Verdict | ObjectVerdict, placement: Placement | None, polic
     if isinstance(verdict, Bypassed):
         annotations["reason"] = verdict.reason
     patch = b""
-    if isinstance(verdict, Patched):
+    if isinstance(verdict, Allowed) and verdict.operations:
         patch = verdict.mutated.injection.patch
     elif isinstance(verdict, Advised) and verdict.operations:
         patch = orjson.dumps(verdict.operations)
