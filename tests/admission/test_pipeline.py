@@ -222,7 +222,7 @@ EVICTION = "kube-scheduler would evict 1 pod of lower priority on n"
 
 def result_of(injection: Injection) -> Mutated:
     """Return a mutated pod for `conclude`, which reads its injection and the namespace of its content."""
-    content = SimpleNamespace(identity=SimpleNamespace(namespace="default"))
+    content = SimpleNamespace(request=SimpleNamespace(identity=SimpleNamespace(namespace="default")))
     return cast("Mutated", SimpleNamespace(injection=injection, content=content))
 
 

@@ -94,17 +94,6 @@ class UnsealedRecord:
     pod: str = ""
 
 
-def _has_long_text(record: AuditRecord | UnsealedRecord) -> bool:
-    # Written out, since it runs for every record.
-    return (
-        len(record.user) > SHORT
-        or len(record.name) > SHORT
-        or len(record.namespace) > SHORT
-        or len(record.uid) > SHORT
-        or len(record.operation) > SHORT
-    )
-
-
 @lru_cache(maxsize=_MOST_BRIEF)
 def brief(common: RecordTemplate) -> RecordTemplate:
     """Return `common` without the patch, and with short lists and texts."""
@@ -152,7 +141,8 @@ def seal(
         "name": record.name,
     }
     user, truncated = record.user, common.truncated
-    if _has_long_text(record):
+    longest = max(len(user), len(record.name), len(record.namespace), len(record.uid), len(record.operation))
+    if longest > SHORT:
         truncator = Truncator(truncated)
         asked |= {key: truncator.text(key, str(asked[key])) for key in ("uid", "operation", "namespace", "name")}
         user, truncated = truncator.text("user", user), tuple(truncator.truncated)
@@ -242,7 +232,9 @@ def placement_json(entry: PlacementEntry | None, truncator: Truncator) -> bytes:
         "feasible": entry.feasible,
         "message": truncator.text("placement.message", entry.message),
     }
-    unmodelled = truncator.items_json("placement.unmodelled", entry.unmodelled, _UNMODELLED_BYTES)
+    unmodelled = b"[]"
+    if entry.unmodelled:
+        unmodelled = truncator.items_json("placement.unmodelled", entry.unmodelled, _UNMODELLED_BYTES)
     reserved = b',"reserved":{"pods":%d}' % entry.reserved.pods if entry.reserved else b""
     gang = b""
     if entry.gang is not None:

@@ -14,7 +14,7 @@ from webhook.audit.head import ChainHead
 from webhook.audit.lines import UnsealedRecord, seal
 from webhook.audit.omitted import OmittedDryRuns, record_of
 from webhook.audit.record import FIRST, AuditRecord, Dropped, Omitted, Rotation
-from webhook.audit.rotation import Retention
+from webhook.audit.rotation import Retention, RotatedFiles
 
 Argument = TypeVar("Argument")
 Done = TypeVar("Done")
@@ -161,7 +161,9 @@ class AuditWriter:
             self._on_result("omitted")
             return
         self._sequence += 1
-        rotation = self._rotation(self._file) if self._file is not None and not self._staged else None
+        rotation: Rotation | None = None
+        if self._file is not None and self._file.rotated.is_due and not self._staged:
+            rotation = self._rotation(self._file.rotated)
         is_brief = record.dry_run or written_bytes > SHARE_BYTES
         line, self._staged_head = seal(record, self._sequence, self._staged_head, rotation, is_brief=is_brief)
         self._written_bytes[share] = written_bytes + len(line)
@@ -199,6 +201,7 @@ class AuditWriter:
             self._attempt(_HEAD_FAILS, self._file.write_head, ChainHead(self._sequence, self._head))
             if self._records_rotation:
                 self._drop(recorded=True)
+                self._records_rotation = False
         if self._lost_records and self._fallback.has_room():
             self._log.warning("audit records are written again", path=self.path, missed=self._lost_records)
             self._lost_records = 0
@@ -250,9 +253,9 @@ class AuditWriter:
         )
         return kept
 
-    def _rotation(self, file: AuditFile) -> Rotation | None:
+    def _rotation(self, files: RotatedFiles) -> Rotation | None:
         try:
-            rotation = file.rotated.statement()
+            rotation = files.statement()
         except OSError as error:
             # Only a deletion ends this outage.
             self._log_failure(_DROPPING_FAILS, error)

@@ -76,7 +76,7 @@ def _reasons(verdict: Allowed, placement: Placement) -> str:
     message = placement.message
     if placement.deny_exemption:
         message = f"{message.removesuffix('.')}. Not sure: {placement.deny_exemption}."
-    evicted = eviction_warning(placement, verdict.mutated.content.identity.namespace)
+    evicted = eviction_warning(placement, verdict.mutated.content.request.identity.namespace)
     suggested = (
         [] if placement.waits_for == "preemption" else [f"Suggestion: {text}" for text in placement.suggestions[:1]]
     )

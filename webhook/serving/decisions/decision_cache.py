@@ -157,17 +157,14 @@ class _KnownSteps(Steps):
     def evaluate(self, content: PodContent, policy: Policy, expired: Expired) -> PolicyResult:
         key = ContentKey.of_decision(content, policy)
         known = None if key is None else self._cache.known.get(key)
-        is_new = known is None
         if known is None:
             known = _Known(evaluate(content, policy, expired, self._apply_rules), self._rules_key)
-        self._key = key
-        result = known.result
-        if isinstance(result, Mutated):
-            result.bind(content, expired)
-            if is_new and self._of_policy is not None:
-                result.like = self._of_policy.like
-        self.known = known
-        return result
+            if isinstance(known.result, Mutated) and self._of_policy is not None:
+                known.result.like = self._of_policy.like
+        elif isinstance(known.result, Mutated):
+            known.result.bind(content, expired)
+        self._key, self.known = key, known
+        return known.result
 
     def _apply_rules(self, content: PodContent, extended_resources: tuple[str, ...], policy: Policy) -> RulesResult:
         self._rules_key = ContentKey.of_rules(content, extended_resources, policy)
