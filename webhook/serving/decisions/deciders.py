@@ -1,15 +1,12 @@
-"""The decider of the worker thread, which caches rendered decisions for a time, and a timed scorer."""
+"""The decider of the worker thread, which caches rendered decisions for a time."""
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from webhook.admission.cluster_view import ClusterView
 from webhook.admission.pipeline import not_a_pod_creation, read_pod
-from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.api.admission import AdmissionRequest
-from webhook.placement.scheduler import Placement, PodSignature
 from webhook.placement.scorer import Scorer
 from webhook.policy.exempt import request_exemption, shadow_reason
 from webhook.policy.policy import Policy
@@ -28,27 +25,6 @@ _MAX_REUSE_SECONDS = 2.0
 _SPENT_REUSE_SECONDS = 30.0
 # A place in a set; up to three quarters of the places are empty.
 _NODE_BYTES = 64
-
-S = TypeVar("S", bound=Scorer)
-
-
-@dataclass(frozen=True, slots=True)
-class TimedScorer(Generic[S]):
-    """A scorer that reports the duration of each prediction in seconds to `observe`."""
-
-    scorer: S
-    observe: Callable[[float], None]
-
-    def answer(self, asked: PodSignature, snapshot: Snapshot, expired: Callable[[], bool]) -> Placement:
-        """Return the placement of the scorer."""
-        began_seconds = time.perf_counter()
-        placement = self.scorer.answer(asked, snapshot, expired)
-        self.observe(time.perf_counter() - began_seconds)
-        return placement
-
-    def feasible_rows(self, asked: PodSignature, snapshot: Snapshot, expired: Callable[[], bool]) -> Rows:
-        """Return the feasible rows of the scorer. Their duration is not reported."""
-        return self.scorer.feasible_rows(asked, snapshot, expired)
 
 
 class _Kept(NamedTuple):
