@@ -129,8 +129,7 @@ def build_server(
     large_scorer = PolicyScorer(make, policies.current(), observe)
     throttle = _throttle(view, policies, small_scorer, metrics, profiles)
     free_cards = _free_cards(throttle, policies, metrics) if throttle else None
-    readiness = _readiness(certificate, view, policies, policy_file)
-    health = _health(settings, metrics, policies, free_cards, readiness)
+    health = _health(settings, metrics, policies, free_cards, _readiness(certificate, view, policies, policy_file))
     recorder = PredictionRecorder(predictions, metrics, time.time) if predictions is not None else None
     group_commit = GroupCommit(audit.flush)
     admissions = Admissions(
