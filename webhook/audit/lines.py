@@ -10,6 +10,7 @@ import orjson
 from webhook.audit.bounds import SHORT, Truncator, dump
 from webhook.audit.record import POD, AuditRecord, Owner, PlacementEntry, Rotation, ShadowEntry
 from webhook.documents.documents import JsonObject
+from webhook.kube.api.admission import AdmissionRequest
 
 _RULES_BYTES = 6 * 1024
 _PATCH_BYTES = 16 * 1024
@@ -79,12 +80,7 @@ class UnsealedRecord:
 
     time: str
     decision: str
-    uid: str
-    dry_run: bool
-    operation: str
-    namespace: str
-    name: str
-    user: str
+    request: AdmissionRequest
     duration_ms: float
     replica: str
     common: RecordTemplate
@@ -128,21 +124,24 @@ def seal(
     is_brief: bool = False,
 ) -> tuple[bytes, str]:
     """Return the record as one line of JSON, without a newline, and the hash of the line."""
-    common = record.common if isinstance(record, UnsealedRecord) else RecordTemplate.of(record)
+    request: AdmissionRequest | AuditRecord
+    if isinstance(record, UnsealedRecord):
+        request, common = record.request, record.common
+    else:
+        request, common = record, RecordTemplate.of(record)
     if is_brief:
         common = brief(common)
     asked = {
         "time": record.time,
         "decision": record.decision,
-        "uid": record.uid,
-        "dryRun": record.dry_run,
-        "operation": record.operation,
-        "namespace": record.namespace,
-        "name": record.name,
+        "uid": request.uid,
+        "dryRun": request.dry_run,
+        "operation": request.operation,
+        "namespace": request.namespace,
+        "name": request.name,
     }
-    user, truncated = record.user, common.truncated
-    longest = max(len(user), len(record.name), len(record.namespace), len(record.uid), len(record.operation))
-    if longest > SHORT:
+    user, truncated = request.user, common.truncated
+    if max(len(user), len(request.name), len(request.namespace), len(request.uid), len(request.operation)) > SHORT:
         truncator = Truncator(truncated)
         asked |= {key: truncator.text(key, str(asked[key])) for key in ("uid", "operation", "namespace", "name")}
         user, truncated = truncator.text("user", user), tuple(truncator.truncated)

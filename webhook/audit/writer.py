@@ -153,18 +153,19 @@ class AuditWriter:
             self._written_bytes.clear()
         if self._omitted.by_namespace and record.time[:_MINUTE] != self._omitted_minute:
             self._state(self._omitted.take())
-        share = record.address if isinstance(record, UnsealedRecord) else "", record.namespace, record.dry_run
+        request, address = (record.request, record.address) if isinstance(record, UnsealedRecord) else (record, "")
+        share = address, request.namespace, request.dry_run
         written_bytes = self._written_bytes.get(share, 0)
-        if record.dry_run and written_bytes > DRY_RUN_SHARE_BYTES:
+        if request.dry_run and written_bytes > DRY_RUN_SHARE_BYTES:
             self._omitted_minute = record.time[:_MINUTE]
-            self._omitted.count(record.namespace)
+            self._omitted.count(request.namespace)
             self._on_result("omitted")
             return
         self._sequence += 1
         rotation: Rotation | None = None
         if self._file is not None and self._file.rotated.is_due and not self._staged:
             rotation = self._rotation(self._file.rotated)
-        is_brief = record.dry_run or written_bytes > SHARE_BYTES
+        is_brief = request.dry_run or written_bytes > SHARE_BYTES
         line, self._staged_head = seal(record, self._sequence, self._staged_head, rotation, is_brief=is_brief)
         self._written_bytes[share] = written_bytes + len(line)
         if len(self._written_bytes) > _MOST_SHARES:

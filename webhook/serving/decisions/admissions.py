@@ -199,7 +199,7 @@ class Admissions:
         try:
             response = result.answer.to(request.uid, decision_id)
             pod = "" if self._pods is None else self._pods.digest_of(request, policy, cluster, arrival.time)
-            self._audit(self._unsealed(request, arrival, decision_id, result.record, pod))
+            self._stage(request, arrival, decision_id, result.record, pod)
             self._counts.count(result.counted)
             self._seconds.observe(self._monotonic_seconds() - arrival.arrived_seconds)
         except Exception as error:
@@ -239,7 +239,7 @@ class Admissions:
         unenforced = self._unless_in_shadow(request, error, decision.policy)
         if isinstance(unenforced, Rendered):
             try:
-                self._audit(self._unsealed(request, arrival, decision_id, unenforced.record))
+                self._stage(request, arrival, decision_id, unenforced.record)
                 self._counts.count(unenforced.counted)
                 self._seconds.observe(self._monotonic_seconds() - arrival.arrived_seconds)
             except Exception:
@@ -255,29 +255,27 @@ class Admissions:
         text = f"placement-webhook: internal fault, decision {decision_id}; the audit log and the server's log say more"
         return Answer(500, text.encode())
 
-    def _unsealed(
+    def _stage(
         self, request: AdmissionRequest, arrival: Arrival, decision_id: str, common: RecordTemplate, pod: str = ""
-    ) -> UnsealedRecord:
-        return UnsealedRecord(
-            arrival.time,
-            decision_id,
-            request.uid,
-            request.dry_run,
-            request.operation,
-            request.namespace,
-            request.name,
-            request.user,
-            (self._monotonic_seconds() - arrival.arrived_seconds) * 1000,
-            self._replica,
-            common,
-            arrival.connection.client,
-            arrival.connection.address,
-            pod,
+    ) -> None:
+        duration_ms, connection = (self._monotonic_seconds() - arrival.arrived_seconds) * 1000, arrival.connection
+        self._audit(
+            UnsealedRecord(
+                arrival.time,
+                decision_id,
+                request,
+                duration_ms,
+                self._replica,
+                common,
+                connection.client,
+                connection.address,
+                pod,
+            )
         )
 
     def _audit_error(self, decision: Decision, arrival: Arrival, decision_id: str, error: str) -> None:
         common = RecordTemplate.of(audit_record(decision.request, error, decision.policy))
-        self._audit(self._unsealed(decision.request, arrival, decision_id, common))
+        self._stage(decision.request, arrival, decision_id, common)
 
 
 def _invalid(error: InvalidInput) -> Answer:
