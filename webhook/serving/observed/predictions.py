@@ -70,7 +70,8 @@ class _Predicted:
         if placement.best_rows is not None:
             is_best = np.zeros(len(rows), dtype=np.bool_)
             is_best[placement.best_rows] = True
-            is_best[[rows[name] for name in placement.possible_nodes if name in rows]] = True
+            if placement.possible_nodes:
+                is_best[[rows[name] for name in placement.possible_nodes if name in rows]] = True
             best = np.packbits(is_best)
         feasible = _NO_BITS if placement.feasible_mask is None else np.packbits(placement.feasible_mask)
         is_beside_others, size_bytes = placement.reserved_pods > 0, best.nbytes + feasible.nbytes
