@@ -139,7 +139,7 @@ def build_server(
         new_decision=decision_ids().__next__,
         replica=settings.replica,
         predicted=recorder.record if recorder else lambda *_: None,
-        among_others=waiting.without_earlier,
+        without_earlier=waiting.without_earlier,
         admitted=waiting.admit,
         reported=events.report if events else lambda *_: None,
         pods=pods,

@@ -83,16 +83,16 @@ class Decision(NamedTuple):
     policy: Policy
     cluster: ClusterView | None
     result: Rendered | Exception
-    records_predictions: bool = True
 
 
 class Admissions:
     """Answers admission requests: `decide` in the thread of the decider, `finish` in the thread of the event loop.
 
     `audit` stages a record that is written before the answer is sent. `new_decision` returns a unique decision ID.
-    `among_others` returns the view without the room that an earlier admission of the same pod reserved; any thread may
-    call it. After an allowed pod, `predicted` records its prediction and the view that it was made on, and `admitted`
-    reserves its room. `reported` reports a decision for an Event, and never raises. `pods` keeps the pods of records.
+    `without_earlier` returns the view without the room that an earlier admission of the same pod reserved; it is called
+    in any thread. For an allowed pod, `predicted` records the prediction and the view that it was made on, and
+    `admitted` reserves room. `reported` reports a decision for an Event, and never raises. `pods` keeps the pods of
+    records.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Admissions:
         new_decision: Callable[[], str],
         replica: str,
         predicted: Callable[[AdmissionRequest, Placement, ClusterView | None, Policy], None] = lambda *_: None,
-        among_others: Callable[[AdmissionRequest, ClusterView], ClusterView] = lambda _, cluster: cluster,
+        without_earlier: Callable[[AdmissionRequest, ClusterView], ClusterView] = lambda _, cluster: cluster,
         admitted: Callable[[PodIdentity, Candidate], None] = lambda *_: None,
         reported: Callable[[AdmissionRequest, Report | None, Policy], None] = lambda *_: None,
         pods: PodRecorder | None = None,
@@ -114,7 +114,7 @@ class Admissions:
         self._seconds = metrics.admission_seconds
         self._audit, self._monotonic_seconds = audit, monotonic_seconds
         self._new_decision, self._replica = new_decision, replica
-        self._predicted, self._among_others = predicted, among_others
+        self._predicted, self._without_earlier = predicted, without_earlier
         self._admitted, self._reported = admitted, reported
         self._pods = pods
         self._log = structlog.get_logger()
@@ -137,9 +137,9 @@ class Admissions:
             if isinstance(policies, PolicySet):
                 policy = policy_for(request, policies, cluster)
             if cluster is not None:
-                cluster = self._among_others(request, cluster)
+                cluster = self._without_earlier(request, cluster)
             rendered = decider.decide(request, policy, cluster, work_budget)
-            return Decision(request, policy, cluster, rendered, decider.records_predictions)
+            return Decision(request, policy, cluster, rendered)
         except TimeSliceEndedError:
             raise
         except Exception as error:
@@ -190,7 +190,7 @@ class Admissions:
         if isinstance(decision, Answer):
             self.count_refusal(decision.status)
             return decision
-        request, policy, cluster, result, records_predictions = decision
+        request, policy, cluster, result = decision
         decision_id = self._new_decision()
         if isinstance(result, InvalidInput):
             return self._reject_object(decision, arrival, decision_id, result)
@@ -206,8 +206,8 @@ class Admissions:
             return self._failed(decision, arrival, decision_id, error)
         # The record has the decision, and a pod is not refused because of what is done after it.
         try:
-            if records_predictions and (prediction := result.prediction) is not None:
-                self._predicted(request, prediction.binding, cluster, policy)
+            if result.prediction is not None:
+                self._predicted(request, result.prediction, cluster, policy)
         except Exception:
             self._log.exception("prediction is not kept", decision=decision_id, uid=request.uid)
         try:

@@ -45,8 +45,6 @@ class WorkerDecider:
     `DecisionCache`. A separate scorer is needed because the event loop uses that of the cluster view.
     """
 
-    records_predictions = False
-
     def __init__(
         self,
         scorer: Callable[[Policy], Scorer] | None = None,
@@ -69,6 +67,14 @@ class WorkerDecider:
         Raises:
             InvalidInput: the request's object cannot be read as a Pod.
         """
+        rendered = self._decide(request, policy, cluster, work_budget)
+        # It can be the decision on an earlier pod of the template.
+        rendered.prediction = None
+        return rendered
+
+    def _decide(
+        self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, work_budget: WorkBudget
+    ) -> Rendered:
         if not_a_pod_creation(request) or request_exemption(request, policy.spec):
             return self._decisions.decide(request, policy, cluster, work_budget)
         began_seconds = self._monotonic_seconds()

@@ -76,8 +76,6 @@ class DecisionCache:
     scorer of the cluster view is used. `on_reuse` is called for each placement that is reused.
     """
 
-    records_predictions = True
-
     def __init__(
         self,
         cache_bytes: int = RESULT_CACHE_BYTES,
@@ -228,7 +226,7 @@ class _KnownSteps(Steps):
             rendered = render(request, verdict, policy, shadow=shadow)
             if key is not None and not rendered.record.truncated:
                 # A placement keeps its snapshot in memory.
-                renderings.put(key, replace(rendered, placement=None), rendered.size_bytes)
+                renderings.put(key, replace(rendered, placement=None, prediction=None), rendered.size_bytes)
         known.rendered, known.rendered_of, known.shadow = rendered, verdict, shadow
         return rendered
 

@@ -69,6 +69,8 @@ class Rendered:
     counted: AdmissionCount
     report: Report | None
     """The content of an Event, or None if there is nothing to report."""
+    prediction: Placement | None = None
+    """The placement that binds an allowed pod, to compare it with the node of the pod later."""
     candidate: Candidate | None = None
     """The pod, if room is to be reserved for it."""
 
@@ -82,13 +84,7 @@ class Rendered:
     @property
     def is_unknown(self) -> bool:
         """Return whether the pod is allowed without a prediction."""
-        return self.prediction is not None and self.prediction.verdict == "Unknown"
-
-    @property
-    def prediction(self) -> Placement | None:
-        """Return the placement predicted for an allowed pod."""
-        is_pod = not self.counted.kind
-        return self.placement if is_pod and self.outcome in ("Patched", "Unchanged") else None
+        return self.placement is not None and self.placement.verdict == "Unknown"
 
 
 def render(
@@ -114,7 +110,8 @@ def render(
     report: Report | None = None
     if not counted.kind and not isinstance(verdict, Advised):
         report = report_of(verdict)
-    return Rendered(record.outcome, placement, answer, RecordTemplate.of(record), counted, report)
+    prediction = verdict.placement.binding if isinstance(verdict, Allowed) else None
+    return Rendered(record.outcome, placement, answer, RecordTemplate.of(record), counted, report, prediction)
 
 
 def render_like(
@@ -144,6 +141,7 @@ def render_like(
         RecordTemplate(owner, like.record.decided, of_placement, b"null", before, b"", qos_class),
         like.counted,
         report_of(verdict),
+        placement.binding,
     )
 
 
