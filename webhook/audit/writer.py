@@ -202,7 +202,6 @@ class AuditWriter:
             self._attempt(_HEAD_FAILS, self._file.write_head, ChainHead(self._sequence, self._head))
             if self._records_rotation:
                 self._drop(recorded=True)
-                self._records_rotation = False
         if self._lost_records and self._fallback.has_room():
             self._log.warning("audit records are written again", path=self.path, missed=self._lost_records)
             self._lost_records = 0
@@ -260,11 +259,12 @@ class AuditWriter:
         except OSError as error:
             # Only a deletion ends this outage.
             self._log_failure(_DROPPING_FAILS, error)
-            rotation = None
-        self._records_rotation = rotation is not None
+            return None
+        self._records_rotation = True
         return rotation
 
     def _drop(self, *, recorded: bool) -> None:
+        self._records_rotation = False
         if self._file is None:
             return
         for dropped in self._attempt(_DROPPING_FAILS, self._file.rotated.drop, recorded) or ():
