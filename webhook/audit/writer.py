@@ -45,6 +45,7 @@ _WINDOW = len("2026-01-31T12:0")
 _MINUTE = len("2026-01-31T12:00")
 
 _WRITE_FAILS = "audit records cannot be written and go to standard error"
+_LACKS_RECORDS = "audit file lacks records that were written"
 _LEFT_OUT = "audit records went to standard error before this start"
 _HEAD_FAILS = "audit head cannot be kept"
 _ROTATION_FAILS = "audit file cannot be rotated and keeps growing"
@@ -245,12 +246,7 @@ class AuditWriter:
             return found._replace(missed=kept.missed)
         if kept is None or kept.sequence < found.sequence or kept.hash == found.hash:
             return found
-        self._log.error(
-            "audit file lacks records that were written",
-            path=self.path,
-            last=found.sequence,
-            last_written=kept.sequence,
-        )
+        self._log.error(_LACKS_RECORDS, path=self.path, last=found.sequence, last_written=kept.sequence)
         return kept
 
     def _rotation(self, files: RotatedFiles) -> Rotation | None:
