@@ -117,12 +117,10 @@ class DecisionCache:
                 return render(request, verdict, policy, shadow=shadow)
             rendered = steps.rendered(request, verdict, policy, shadow)
             # A pod that is left alone is placed as it is, once it is seen in the cluster.
-            reserves = None if cluster is None or cluster.assumed is None else cluster.reserves
-            candidate: Candidate | None = None
-            if shadow is None and reserves is not None and isinstance(verdict, Allowed):
-                found = reserves(request.namespace)
-                candidate = Candidate.of(verdict.mutated, verdict.placement) if found else None
-            rendered.candidate = candidate
+            rendered.candidate = None
+            if shadow is None and isinstance(verdict, Allowed) and cluster is not None and cluster.assumed is not None:
+                has_place = cluster.reserves(request.namespace)
+                rendered.candidate = Candidate.of(verdict.mutated, verdict.placement) if has_place else None
             return rendered
         finally:
             steps.finish()
@@ -260,18 +258,18 @@ def _known_bytes(known: _Known) -> int:
     if known.rendered is not None:
         placement = known.rendered.placement
         columns = () if placement is None else (placement.best_rows, placement.feasible_mask)
-        size_bytes = known.rendered.size_bytes + sum(each.nbytes for each in columns if each is not None)
+        size_bytes = known.rendered.size_bytes + sum([each.nbytes for each in columns if each is not None])
     if isinstance(known.result, Mutated):
         return size_bytes + known.result.size_bytes + _rules_bytes(known.result.injection)
     return size_bytes + _rules_bytes(known.result)
 
 
 def _rules_bytes(result: RulesResult) -> int:
-    size_bytes = _RESULT_BYTES + sum(len(text) * 4 for text in result.warnings)
+    size_bytes = _RESULT_BYTES + sum([len(text) * 4 for text in result.warnings])
     if isinstance(result, Denied):
         size_bytes += len(result.denial.message) * 4
     if isinstance(result, Injection):
         # An operation with many products is larger: it is kept as JSON and as a list of references.
         size_bytes += max(len(result.operations) * _OPERATION_BYTES, len(result.patch) * 3)
-        size_bytes += sum(_PRODUCT_BYTES + len(product) for product in result.references.products)
+        size_bytes += sum([_PRODUCT_BYTES + len(product) for product in result.references.products])
     return size_bytes
