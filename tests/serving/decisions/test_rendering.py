@@ -110,7 +110,7 @@ def test_the_prediction_is_that_of_the_pod_where_the_pods_of_a_gang_are_bound_si
     gang = replace(verdict, placement=replace(own, verdict="Infeasible", gang=replace(GANG, own=own)))
 
     first = render(request, gang, policy)
-    again = render_like(request, gang, policy, first, None)
+    again = render_like(gang, policy, first, None)
 
     assert again is not None
     assert first.prediction is again.prediction is own

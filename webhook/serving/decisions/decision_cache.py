@@ -219,7 +219,7 @@ class _KnownSteps(Steps):
             key = known.rules_key, verdict.warnings, verdict.placement.verdict
             like = renderings.get(key)
             if like is not None:
-                rendered, key = render_like(request, verdict, policy, like, equal), None
+                rendered, key = render_like(verdict, policy, like, equal), None
         if rendered is None:
             rendered = render(request, verdict, policy, shadow=shadow)
             if key is not None and not rendered.record.truncated:

@@ -114,9 +114,7 @@ def render(
     return Rendered(record.outcome, placement, answer, RecordTemplate.of(record), counted, report, prediction)
 
 
-def render_like(
-    request: AdmissionRequest, verdict: Allowed, policy: Policy, like: Rendered, equal: Rendered | None
-) -> Rendered | None:
+def render_like(verdict: Allowed, policy: Policy, like: Rendered, equal: Rendered | None) -> Rendered | None:
     """Return what `render` returns for an allowed pod, or None if a part of its record is too long.
 
     `like` is the decision on a pod with the same injection, warnings and verdict of the placement check. `equal` is the
@@ -126,8 +124,9 @@ def render_like(
     if equal is not None and equal.outcome == like.outcome and not equal.record.truncated:
         owner, before, qos_class = equal.record.owner, equal.record.before, equal.record.qos_class
     else:
-        owner = owner_json(owner_of(request.object), truncator)
-        before = before_json(replaced_values(request.object, verdict.mutated.injection.operations), truncator)
+        pod = verdict.mutated.content.pod
+        owner = owner_json(owner_of(pod), truncator)
+        before = before_json(replaced_values(pod, verdict.operations), truncator)
         qos_class = qos_class_json(verdict.mutated.qos_class)
     placement = verdict.placement
     of_placement = placement_json(placement_entry(placement), truncator)

@@ -77,9 +77,9 @@ class WaitingPods(QueuedPods):
         return len(self._table)
 
     def shown_in(self, cluster: ClusterView) -> ClusterView:
-        """Return `cluster` with the assumed pods, on its snapshot or a later one. It is the same until it changes.
+        """Return `cluster` with the assumed pods, on its snapshot or a later one, after placing new pods for a few ms.
 
-        New pods are placed before, for a few milliseconds.
+        The same view is returned until something changes.
         """
         if cluster.stale_reason or not cluster.snapshot.nodes:
             return cluster
