@@ -34,7 +34,6 @@ from tests.support.on_cluster.webhooks import gauges, sees
 from tests.support.servers.kubeconfigs import write_kubeconfig
 from tests.support.servers.processes import TREE, await_port, certificate
 from webhook.admission.pipeline import admit
-from webhook.admission.verdict import Patched
 from webhook.kube.api.admission import parse_review
 from webhook.policy.loader import built_in_policy
 
@@ -44,7 +43,7 @@ def waiting_pods(number: int, templates: int) -> Iterator[dict[str, Any]]:
     for each in range(number):
         request = parse_review(review(each, shape=100_000 + each % templates))
         verdict = admit(request, built_in_policy(), None)
-        assert isinstance(verdict, Patched)
+        assert verdict.outcome == "Patched"
         pod = verdict.pod
         created = f"2026-01-01T00:{each // 60 % 60:02}:{each % 60:02}Z"
         metadata = pod["metadata"] | {"name": f"waiting-{each}", "uid": f"waiting-{each}", "creationTimestamp": created}

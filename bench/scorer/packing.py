@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from webhook.admission.pipeline import admit
-from webhook.admission.verdict import Patched
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
@@ -82,7 +81,7 @@ def admitted(pod: Object) -> Object:
     """Return the pod as the built-in policy patches it."""
     request = pod_request(pod, "default", name=pod["metadata"]["name"])
     verdict = admit(request, _POLICY, None)
-    assert isinstance(verdict, Patched)
+    assert verdict.outcome == "Patched"
     return verdict.pod
 
 

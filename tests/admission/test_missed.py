@@ -11,7 +11,6 @@ from tests.support.admission import DOMAIN, PRODUCT, TYPE, admit_pod, policy_wit
 from tests.support.objects.builders import PodBuilder, make_pod
 from webhook.admission.missed import NO_SCOPE, MissedPod, Owner, Scope, created_on_node, is_candidate, missed_pod
 from webhook.admission.registered_selection import Selection
-from webhook.admission.verdict import Patched
 from webhook.documents.documents import field
 from webhook.policy.policy import Policy
 from webhook.policy.policy_set import PolicySet
@@ -59,7 +58,7 @@ def test_a_pod_that_was_bound_meanwhile_is_missed() -> None:
 def test_an_admitted_pod_is_not_missed() -> None:
     verdict = admit_pod(TRAINER.obj())
 
-    assert isinstance(verdict, Patched)
+    assert verdict.outcome == "Patched"
     assert found(verdict.pod) is None
 
 

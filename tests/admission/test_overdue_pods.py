@@ -8,7 +8,6 @@ from tests.support.objects.held import HOUR, NOW_SECONDS, ago, card_pod, gpu_nod
 from tests.support.servers.server import make_work_budget
 from webhook.admission.cluster_view import ClusterView
 from webhook.admission.overdue_pods import with_overdue_pods
-from webhook.admission.verdict import Patched
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
 from webhook.documents.documents import Document
@@ -39,7 +38,7 @@ def snapshot_with(*pods: PodBuilder, nodes: tuple[str, ...] = ("n3",)) -> Snapsh
 
 def warnings(snapshot: Snapshot, minute: int = MINUTE) -> tuple[str, ...]:
     verdict = admit_pod(ASKS.obj(), policy_with(), ClusterView(snapshot, Scheduler(), minute=minute))
-    assert isinstance(verdict, Patched)
+    assert verdict.outcome == "Patched"
     return verdict.warnings
 
 

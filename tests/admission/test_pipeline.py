@@ -26,7 +26,7 @@ from webhook.admission.pipeline import (
     under_object,
 )
 from webhook.admission.pod_content import PodContent
-from webhook.admission.verdict import DeniedPlacement, Patched, Unchanged
+from webhook.admission.verdict import Allowed, DeniedPlacement
 from webhook.backends.references import GangRequest, PodReferences
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.node_info import RunningPod
@@ -159,7 +159,7 @@ def test_the_first_obstacle_to_a_prediction_is_its_reason(present: tuple[bool, .
 
     wanted = next((text for text, holds in zip(OBSTACLES, present, strict=True) if holds), None)
     for each in found:
-        assert isinstance(each, Patched)
+        assert each.outcome == "Patched"
         if wanted is None:
             assert (each.placement.verdict, each.placement.node) == ("Feasible", "a")
         else:
@@ -171,7 +171,7 @@ def test_a_cluster_without_nodes_denies_no_pod() -> None:
     policy = policy_with(placementCheck={"mode": "deny"})
     verdict = admit_pod(TRAINING.obj(), policy, ClusterView(Snapshot.of([]), Scheduler()))
 
-    assert isinstance(verdict, Patched)
+    assert verdict.outcome == "Patched"
     assert (verdict.placement.verdict, verdict.placement.message) == ("Unknown", "the view of the cluster has no node")
 
 
@@ -194,7 +194,7 @@ def test_pods_of_a_template_are_predicted_on_different_nodes_of_equal_score() ->
 
     def chosen(pod: PodBuilder, namespace: str = "default") -> str | None:
         verdict = admit_pod(pod.obj(), policy_with(), view, namespace=namespace)
-        assert isinstance(verdict, Patched)
+        assert verdict.outcome == "Patched"
         return verdict.placement.node
 
     pods = [make_pod(f"p{number}").annotate(TYPE, "training").gpu(1) for number in range(12)]
@@ -222,7 +222,7 @@ EVICTION = "kube-scheduler would evict 1 pod of lower priority on n"
 
 def result_of(injection: Injection) -> Mutated:
     """Return a mutated pod for `conclude`, which reads its injection and the namespace of its content."""
-    content = SimpleNamespace(identity=SimpleNamespace(namespace="default"))
+    content = SimpleNamespace(request=SimpleNamespace(identity=SimpleNamespace(namespace="default")))
     return cast("Mutated", SimpleNamespace(injection=injection, content=content))
 
 
@@ -275,7 +275,8 @@ def test_the_verdict_and_the_order_of_its_warnings(mode: CheckMode, verdict: Pla
             ending = " Suggestion: first." if suggestions else ""
             assert found.denial.message == f"no node of this cluster can take this pod as it is: 0/3 nodes.{ending}"
         else:
-            assert type(found) is (Patched if operations else Unchanged)
+            assert isinstance(found, Allowed)
+            assert found.outcome == ("Patched" if operations else "Unchanged")
             assert found.placement is placement
             assert [*found.warnings] == wanted_warnings(placement, mode)
 

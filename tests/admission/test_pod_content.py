@@ -48,5 +48,5 @@ def test_other_annotations_make_another_pod_and_leave_the_first_as_it_is() -> No
     other = content.with_annotations({"c": "d"})
 
     assert (content.pod["metadata"]["annotations"], other.pod["metadata"]["annotations"]) == ({"a": "b"}, {"c": "d"})
-    assert (other.namespace, other.defaults, other.identity) == ("lab", {"k": "v"}, content.identity)
+    assert (other.namespace, other.defaults, other.request.identity) == ("lab", {"k": "v"}, content.request.identity)
     assert other.data != content.data

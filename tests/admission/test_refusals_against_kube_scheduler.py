@@ -21,7 +21,6 @@ from tests.differential.random_objects.worlds import World
 from tests.support.admission import admit_pod, policy_with
 from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.injection import Denied
-from webhook.admission.verdict import Patched
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.kube.api.json_patch import patched
@@ -56,7 +55,7 @@ def _admitted(pod: Object, objects: list[Object]) -> tuple[bool, Object]:
     deny, warn = (policy_with(placementCheck={"mode": mode}) for mode in ("deny", "warn"))
     view = ClusterView(snapshot, scheduler_for(deny))
     injected = admit_pod(pod, warn, view, namespace=NAMESPACE)
-    assert isinstance(injected, Patched)
+    assert injected.outcome == "Patched"
     return isinstance(admit_pod(pod, deny, view, namespace=NAMESPACE), Denied), patched(pod, injected.operations)
 
 

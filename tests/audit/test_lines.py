@@ -18,6 +18,7 @@ from webhook.audit.lines import RecordTemplate, UnsealedRecord, digest, seal, st
 from webhook.audit.record import FIRST, LARGEST_BYTES, PlacementEntry, ShadowEntry, parse_line
 from webhook.audit.writer import SHARE_BYTES, AuditWriter
 from webhook.cluster.cluster_file import snapshot_from_documents
+from webhook.kube.api.admission import AdmissionRequest
 
 PRODUCTS = USAGE.replace("node.usage", "gpu-product")
 POLICY = policy_with()
@@ -34,7 +35,7 @@ def written(path: Path, *fields: dict[str, Any]) -> list[dict[str, Any]]:
 
 def unsealed(namespace: str, address: str) -> UnsealedRecord:
     common = RecordTemplate.of(make_record())
-    return UnsealedRecord(at(0), "d", "u", False, "CREATE", namespace, "p", "user", 1.0, "r", common, "", address)
+    return UnsealedRecord(at(0), "d", AdmissionRequest(namespace=namespace), 1.0, "r", common, "", address)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from typing import Any
 
 from tests.support.admission import USAGE, admit_pod, policy_with
 from tests.support.objects.builders import PodBuilder, make_pod, match_expressions
-from webhook.admission.verdict import Patched
 
 _TYPE = "maip.mxsf.io/workload-type"
 
@@ -12,7 +11,7 @@ _TYPE = "maip.mxsf.io/workload-type"
 def _ignored(pod: PodBuilder, scheduler: str = "kai-scheduler", **training: Any) -> list[str]:
     policy = policy_with(workloadTypes={"training": {"nodeUsage": {"allow": ["training"], **training}}})
     verdict = admit_pod(pod.annotate(_TYPE, "training").scheduler(scheduler).obj(), policy)
-    assert isinstance(verdict, Patched)
+    assert verdict.outcome == "Patched"
     assert admit_pod(verdict.pod, policy).warnings == verdict.warnings
     return [each.partition(": ")[2] for each in verdict.warnings if "ignores preferred node affinity" in each]
 

@@ -10,7 +10,6 @@ from tests.controlplane.cluster import Cluster
 from tests.support.admission import DOMAIN, admit_pod
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.objects.manifests import read_one
-from webhook.admission.verdict import Patched
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import parse
 from webhook.kube.api.json_patch import patched
@@ -49,7 +48,7 @@ def packed(name: str, scheduler: str, gpus: int = 1) -> Object:
     """A training pod with the packing hint and the preferred pool that the webhook injects."""
     pod = training_pod(name, gpus).annotate(f"{DOMAIN}/scheduler", scheduler)
     verdict = admit_pod(pod.obj())
-    assert isinstance(verdict, Patched)
+    assert verdict.outcome == "Patched"
     return patched(pod.obj(), verdict.operations)
 
 

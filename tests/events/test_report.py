@@ -10,7 +10,7 @@ from webhook.admission.evaluation import evaluate
 from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pod_content import PodContent
-from webhook.admission.verdict import Unchanged, Verdict
+from webhook.admission.verdict import Allowed, Verdict
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.events.report import NOTE_BYTES, Report, report_of
@@ -28,9 +28,9 @@ TRAINING = evaluate(PodContent(make_request(make_pod().annotate(TYPE, "training"
 EVICTION = PredictedPreemption(nodes=("node-7",), least=2, most=2, candidates=1)
 
 
-def allowed(placement: Placement) -> Unchanged:
+def allowed(placement: Placement) -> Allowed:
     assert isinstance(TRAINING, Mutated)
-    return Unchanged("training", TRAINING, (), placement)
+    return Allowed("training", TRAINING, (), placement)
 
 
 def placed(verdict: str, message: str = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.") -> Placement:

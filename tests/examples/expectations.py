@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 from webhook.admission.cluster_view import ClusterView
-from webhook.admission.verdict import Patched
 from webhook.cli.inputs.session import Session
 from webhook.cli.output.yaml_text import to_yaml
 from webhook.cli.predictions.admission import admit_document
@@ -50,7 +49,7 @@ def _described(answer: Answer, policy: Policy, view: ClusterView) -> dict[str, A
         shown["warnings"] = list(verdict.warnings)
     shown["injected"] = [
         {**operation, "value": _without_revision(operation.get("value"), policy)}
-        for operation in (verdict.operations if isinstance(verdict, Patched) else ())
+        for operation in (verdict.operations if verdict.outcome == "Patched" else ())
     ]
     return shown
 

@@ -22,7 +22,7 @@ from tests.support.admission import admit_pod, policy_with
 from webhook.admission import injection
 from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.injection import Bypassed, Denied
-from webhook.admission.verdict import Patched, Verdict
+from webhook.admission.verdict import Verdict
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import parse
 from webhook.kube.api.json_patch import patched
@@ -119,7 +119,7 @@ def seen(case: dict[str, Any]) -> dict[str, Any]:
         facts |= {"pod": patched(case["pod"], verdict.operations), "verdict": verdict.placement.verdict}
         named = case["want"].get("rules", {})
         facts["rules"] = {rule.name: rule.skipped or list(rule.edits) for rule in verdict.rules if rule.name in named}
-    if isinstance(verdict, Patched):
+    if verdict.outcome == "Patched":
         facts["operations"] = verdict.operations
     text = orjson.dumps({key: facts.get(key) for key in wanted(case)})
     found: dict[str, Any] = orjson.loads(text.replace(policy.revision.encode(), b"REVISION"))

@@ -9,7 +9,6 @@ from tests.support.admission import PRODUCT, TYPE, admit_pod
 from tests.support.objects.builders import make_pod, match_expressions
 from tests.support.objects.frozen import frozen
 from tests.support.patch_checks import canonical
-from webhook.admission.verdict import Patched, Unchanged
 
 
 def container(number: int) -> dict[str, Any]:
@@ -41,7 +40,7 @@ def test_the_patch_of_a_large_pod_is_small_and_exact() -> None:
 
     verdict = admit_pod(frozen(pod))
 
-    assert isinstance(verdict, Patched)
+    assert verdict.outcome == "Patched"
     assert len(orjson.dumps(verdict.operations)) < 3000
     assert canonical(jsonpatch.apply_patch(pod, verdict.operations)) == canonical(verdict.pod)
 
@@ -53,13 +52,13 @@ def test_patch_size_does_not_depend_on_unchanged_fields() -> None:
 
     large, little = admit_pod(large_pod()), admit_pod(small)
 
-    assert isinstance(large, Patched)
-    assert isinstance(little, Patched)
+    assert large.outcome == "Patched"
+    assert little.outcome == "Patched"
     assert large.operations == little.operations
 
 
 def test_a_second_admission_of_a_large_pod_changes_nothing() -> None:
     once = admit_pod(large_pod())
-    assert isinstance(once, Patched)
+    assert once.outcome == "Patched"
 
-    assert isinstance(admit_pod(frozen(once.pod)), Unchanged)
+    assert admit_pod(frozen(once.pod)).outcome == "Unchanged"

@@ -6,7 +6,6 @@ import pytest
 
 from tests.support.admission import DOMAIN, TYPE, admit_pod, policy_with
 from tests.support.objects.builders import make_pod
-from webhook.admission.verdict import Patched
 from webhook.kube.pod.taints import Taint, Toleration
 from webhook.kube.selectors import requirement_matches
 from webhook.policy.products import AnyProduct, accepted_products, any_product, may_use_product
@@ -94,7 +93,7 @@ def test_no_restricted_product_takes_a_pod_that_names_none(spec: dict[str, Any],
 
     verdict = admit_pod(pod, policy, namespace="team-a")
 
-    assert isinstance(verdict, Patched)
+    assert verdict.outcome == "Patched"
     if not may_use_product(policy.spec, product, "team-a"):
         assert not fits(verdict.pod, product, {PRODUCT_LABEL: product})
         assert not fits(verdict.pod, product, {})

@@ -11,7 +11,7 @@ from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.overdue_pods import with_overdue_pods
 from webhook.admission.pod_content import PodContent
-from webhook.admission.verdict import DeniedPlacement, Patched, Unchanged, Verdict
+from webhook.admission.verdict import Allowed, DeniedPlacement, Verdict
 from webhook.backends.backend import BatchNames
 from webhook.backends.references import GangRequest
 from webhook.documents.documents import field as field_of
@@ -47,7 +47,7 @@ from webhook.policy.policy_set import PolicySet
 _CHECK_IS_OFF = Placement.unknown("the placement check is off")
 _NO_VIEW = Placement.unknown("no view of the cluster")
 
-PodVerdict = Patched | Unchanged | Denied
+PodVerdict = Allowed | Denied
 
 
 class Steps:
@@ -143,9 +143,9 @@ def predict(result: Mutated, policy: Policy, cluster: ClusterView | None, expire
         return _NO_VIEW
     if cluster.stale_reason:
         return Placement.unknown(cluster.stale_reason)
-    if isinstance(result.signature, str):
-        return Placement.unknown(result.signature, is_final=result.is_final)
     signature, scorer = result.signature, cluster.scorer
+    if isinstance(signature, str):
+        return Placement.unknown(signature, is_final=result.is_final)
     assumed: AssumedPods[Any] = AssumedPods(cluster.snapshot) if cluster.assumed is None else cluster.assumed
     placement = predict_placement(scorer, signature, assumed, _seed(content), expired)
     if placement.verdict == "Infeasible" and placement.total == 0:
@@ -204,7 +204,7 @@ def _in_gang(
 
 def _seed(content: PodContent) -> str:
     """Return the seed that selects one of the nodes with equal scores. Each pod of a template has a different seed."""
-    identity = content.identity
+    identity = content.request.identity
     name = identity.name or f"{identity.generate_name}/{identity.token_volume}"
     return f"{identity.namespace}/{name}"
 
@@ -257,7 +257,7 @@ def conclude(result: Mutated, placement: Placement, of_cluster: tuple[str, ...])
     if placement.verdict in ("Infeasible", "Waiting") or placement.deny_exemption:
         # Warnings are truncated to the length that clients receive, so the suggestion is a warning of its own.
         suggestions = [f"placement check: suggestion: {text}" for text in placement.suggestions[:1]]
-        if evicted := eviction_warning(placement, result.content.identity.namespace):
+        if evicted := eviction_warning(placement, result.content.request.identity.namespace):
             # Evictions happen by themselves, and the first suggestion is the same.
             suggestions = [*(suggestions if placement.waits_for == "room" else ()), f"placement check: {evicted}"]
         is_exempt = placement.deny_exemption and injection.check_mode == "deny"
@@ -268,9 +268,7 @@ def conclude(result: Mutated, placement: Placement, of_cluster: tuple[str, ...])
         overdue = [f"placement check: {line}" for line in placement.overdue]
         verdict = f"placement check: {placement.verdict}: {message}"
         warnings = (*warnings, verdict, *in_part, *exemptions, *suggestions, *overdue)
-    if injection.operations:
-        return Patched(injection.workload_type, result, warnings, placement)
-    return Unchanged(injection.workload_type, result, warnings, placement)
+    return Allowed(injection.workload_type, result, warnings, placement)
 
 
 def under_object(error: InvalidInput) -> InvalidInput:

@@ -7,7 +7,6 @@ import orjson
 
 from webhook.documents.json_text import read_body
 from webhook.kube.api.admission import AdmissionRequest
-from webhook.kube.pod.pod_identity import PodIdentity
 
 JsonObject = dict[str, Any]
 
@@ -15,10 +14,10 @@ JsonObject = dict[str, Any]
 class PodContent:
     """The pod of one request in `namespace`, which may be empty, with that one's annotations as `defaults`."""
 
-    __slots__ = ("_pod", "_request", "defaults", "namespace")
+    __slots__ = ("_pod", "defaults", "namespace", "request")
 
     def __init__(self, request: AdmissionRequest, defaults: Mapping[str, str]) -> None:
-        self._request = request
+        self.request = request
         self.namespace = request.namespace
         self.defaults = defaults
         self._pod: JsonObject | None = None
@@ -26,15 +25,15 @@ class PodContent:
     @property
     def data(self) -> bytes | None:
         """Return all that the verdict depends on, which pods of a template share, or None for a malformed pod."""
-        template = self._request.template
+        template = self.request.template
         return template if template is None or not self.defaults else _with_defaults(template, self.defaults)
 
     @property
     def data_without_containers(self) -> bytes | None:
         """Return `data` without the containers and volumes of the pod."""
-        if self._request.template is None or self._request.view is None:
+        if self.request.template is None or self.request.view is None:
             return None
-        return _with_defaults(self._request.view.created_without_containers(), self.defaults)
+        return _with_defaults(self.request.view.created_without_containers(), self.defaults)
 
     @property
     def pod(self) -> JsonObject:
@@ -44,20 +43,15 @@ class PodContent:
             InvalidInput: it has text that is not Unicode.
         """
         if self._pod is None:
-            template = self._request.template
-            self._pod = (self._request.object or {}) if template is None else read_body(template)
+            template = self.request.template
+            self._pod = (self.request.object or {}) if template is None else read_body(template)
         return self._pod
-
-    @property
-    def identity(self) -> PodIdentity:
-        """Return the identity of the pod."""
-        return self._request.identity
 
     def with_annotations(self, annotations: Mapping[str, str]) -> "PodContent":
         """Return the content of the same pod with only these annotations."""
-        pod = self._request.object or {}
+        pod = self.request.object or {}
         pod = {**pod, "metadata": {**pod["metadata"], "annotations": annotations}}
-        return PodContent(self._request.with_object(pod), self.defaults)
+        return PodContent(self.request.with_object(pod), self.defaults)
 
 
 def _with_defaults(data: bytes, defaults: Mapping[str, str]) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any
 from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.pipeline import admit_content
 from webhook.admission.pod_content import PodContent
-from webhook.admission.verdict import Patched, Unchanged, Verdict
+from webhook.admission.verdict import Allowed, Verdict
 from webhook.documents.documents import JsonObject
 from webhook.documents.field import FieldError, InvalidInput, invalid
 from webhook.kube.api.admission import pod_request
@@ -139,7 +139,7 @@ def _message(verdict: Verdict) -> str:
 
 
 def _contained(expected: Mapping[str, Any], pod: JsonObject, verdict: Verdict) -> Iterator[Difference]:
-    if isinstance(verdict, Patched | Unchanged):
+    if isinstance(verdict, Allowed):
         yield from missing(expected, patched(pod, verdict.operations), "contains", iter(range(_MOST_COMPARISONS)))
     else:
         yield Difference("contains", expected, f"no pod: {verdict.outcome}")

@@ -11,8 +11,8 @@ from webhook.placement.scheduler import Placement
 
 
 @dataclass(frozen=True, slots=True)
-class _Allowed:
-    """An allowed pod that the policy applies to."""
+class Allowed:
+    """An allowed pod that the policy applies to: `Unchanged` if it already complies with the policy, else `Patched`."""
 
     workload_type: str
     mutated: Mutated
@@ -20,31 +20,24 @@ class _Allowed:
     placement: Placement
 
     @property
+    def outcome(self) -> Literal["Patched", "Unchanged"]:
+        """Return whether the pod is patched."""
+        return "Patched" if self.operations else "Unchanged"
+
+    @property
     def pod(self) -> JsonObject:
+        """Return the mutated pod."""
         return self.mutated.pod
 
     @property
     def rules(self) -> tuple[RuleOutcome, ...]:
+        """Return the outcome of each rule."""
         return self.mutated.injection.rules
 
     @property
     def operations(self) -> list[JsonObject]:
         """Return the RFC 6902 operations that turn the request's object into `pod`, or none if it already complies."""
         return self.mutated.injection.operations
-
-
-@dataclass(frozen=True, slots=True)
-class Patched(_Allowed):
-    """Allowed with a patch."""
-
-    outcome: Literal["Patched"] = "Patched"
-
-
-@dataclass(frozen=True, slots=True)
-class Unchanged(_Allowed):
-    """Allowed without a patch: the pod already complies with the policy."""
-
-    outcome: Literal["Unchanged"] = "Unchanged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +63,7 @@ class DeniedPlacement(Denied):
     placement: Placement | None = None
 
 
-Verdict = Patched | Unchanged | Bypassed | Denied
+Verdict = Allowed | Bypassed | Denied
 """The verdict on a pod."""
 ObjectVerdict = Advised | Bypassed | Denied
 """The verdict on another object."""

@@ -10,6 +10,7 @@ import orjson
 from webhook.audit.bounds import SHORT, Truncator, dump
 from webhook.audit.record import POD, AuditRecord, Owner, PlacementEntry, Rotation, ShadowEntry
 from webhook.documents.documents import JsonObject
+from webhook.kube.api.admission import AdmissionRequest
 
 _RULES_BYTES = 6 * 1024
 _PATCH_BYTES = 16 * 1024
@@ -79,12 +80,7 @@ class UnsealedRecord:
 
     time: str
     decision: str
-    uid: str
-    dry_run: bool
-    operation: str
-    namespace: str
-    name: str
-    user: str
+    request: AdmissionRequest
     duration_ms: float
     replica: str
     common: RecordTemplate
@@ -92,17 +88,6 @@ class UnsealedRecord:
     address: str = ""
     """That of the client; it is in no record."""
     pod: str = ""
-
-
-def _has_long_text(record: AuditRecord | UnsealedRecord) -> bool:
-    # Written out, since it runs for every record.
-    return (
-        len(record.user) > SHORT
-        or len(record.name) > SHORT
-        or len(record.namespace) > SHORT
-        or len(record.uid) > SHORT
-        or len(record.operation) > SHORT
-    )
 
 
 @lru_cache(maxsize=_MOST_BRIEF)
@@ -139,20 +124,24 @@ def seal(
     is_brief: bool = False,
 ) -> tuple[bytes, str]:
     """Return the record as one line of JSON, without a newline, and the hash of the line."""
-    common = record.common if isinstance(record, UnsealedRecord) else RecordTemplate.of(record)
+    request: AdmissionRequest | AuditRecord
+    if isinstance(record, UnsealedRecord):
+        request, common = record.request, record.common
+    else:
+        request, common = record, RecordTemplate.of(record)
     if is_brief:
         common = brief(common)
     asked = {
         "time": record.time,
         "decision": record.decision,
-        "uid": record.uid,
-        "dryRun": record.dry_run,
-        "operation": record.operation,
-        "namespace": record.namespace,
-        "name": record.name,
+        "uid": request.uid,
+        "dryRun": request.dry_run,
+        "operation": request.operation,
+        "namespace": request.namespace,
+        "name": request.name,
     }
-    user, truncated = record.user, common.truncated
-    if _has_long_text(record):
+    user, truncated = request.user, common.truncated
+    if max(len(user), len(request.name), len(request.namespace), len(request.uid), len(request.operation)) > SHORT:
         truncator = Truncator(truncated)
         asked |= {key: truncator.text(key, str(asked[key])) for key in ("uid", "operation", "namespace", "name")}
         user, truncated = truncator.text("user", user), tuple(truncator.truncated)
@@ -242,7 +231,9 @@ def placement_json(entry: PlacementEntry | None, truncator: Truncator) -> bytes:
         "feasible": entry.feasible,
         "message": truncator.text("placement.message", entry.message),
     }
-    unmodelled = truncator.items_json("placement.unmodelled", entry.unmodelled, _UNMODELLED_BYTES)
+    unmodelled = b"[]"
+    if entry.unmodelled:
+        unmodelled = truncator.items_json("placement.unmodelled", entry.unmodelled, _UNMODELLED_BYTES)
     reserved = b',"reserved":{"pods":%d}' % entry.reserved.pods if entry.reserved else b""
     gang = b""
     if entry.gang is not None:

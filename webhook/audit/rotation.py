@@ -45,7 +45,8 @@ class RotatedFiles:
         self._path = path
         self._max_bytes = max_bytes
         self._retention = retention
-        self._is_due = False
+        self.is_due = False
+        """True if the next record has to list the files, because a rotation has changed them."""
         self._statement: Rotation | None = None
         # By inode: another rotation may rename the files before a record lists them.
         self._to_drop: dict[int, DropReason] = {}
@@ -63,7 +64,7 @@ class RotatedFiles:
             last += 1
         for number in range(last, -1, -1):
             self.numbered(number).replace(self.numbered(number + 1))
-        self._is_due = True
+        self.is_due = True
 
     def numbered(self, number: int) -> Path:
         """Return `PATH.number`; `PATH` itself for 0."""
@@ -75,7 +76,7 @@ class RotatedFiles:
         Raises:
             OSError: the files cannot be listed or read.
         """
-        if self._is_due:
+        if self.is_due:
             files = self._oldest_first()
             to_drop = list(self._beyond_retention(files))
             kept = [*(file.path for file in files[len(to_drop) :]), self._path]
@@ -83,7 +84,7 @@ class RotatedFiles:
             self._to_drop = {file.status.st_ino: reason for file, reason in to_drop}
             begins = Oldest(oldest.sequence, oldest.previous) if oldest else None
             self._statement = Rotation(begins, tuple(_dropped(to_drop)))
-            self._is_due = False
+            self.is_due = False
         return self._statement
 
     def drop(self, recorded: bool) -> tuple[Dropped, ...]:
@@ -96,7 +97,7 @@ class RotatedFiles:
             OSError: a file could not be deleted.
         """
         if not recorded and self._statement is not None:
-            self._is_due = True
+            self.is_due = True
         to_drop, self._to_drop, self._statement = self._to_drop, {}, None
         if not to_drop:
             return ()

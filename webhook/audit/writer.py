@@ -14,7 +14,7 @@ from webhook.audit.head import ChainHead
 from webhook.audit.lines import UnsealedRecord, seal
 from webhook.audit.omitted import OmittedDryRuns, record_of
 from webhook.audit.record import FIRST, AuditRecord, Dropped, Omitted, Rotation
-from webhook.audit.rotation import Retention
+from webhook.audit.rotation import Retention, RotatedFiles
 
 Argument = TypeVar("Argument")
 Done = TypeVar("Done")
@@ -45,6 +45,7 @@ _WINDOW = len("2026-01-31T12:0")
 _MINUTE = len("2026-01-31T12:00")
 
 _WRITE_FAILS = "audit records cannot be written and go to standard error"
+_LACKS_RECORDS = "audit file lacks records that were written"
 _LEFT_OUT = "audit records went to standard error before this start"
 _HEAD_FAILS = "audit head cannot be kept"
 _ROTATION_FAILS = "audit file cannot be rotated and keeps growing"
@@ -153,16 +154,19 @@ class AuditWriter:
             self._written_bytes.clear()
         if self._omitted.by_namespace and record.time[:_MINUTE] != self._omitted_minute:
             self._state(self._omitted.take())
-        share = record.address if isinstance(record, UnsealedRecord) else "", record.namespace, record.dry_run
+        request, address = (record.request, record.address) if isinstance(record, UnsealedRecord) else (record, "")
+        share = address, request.namespace, request.dry_run
         written_bytes = self._written_bytes.get(share, 0)
-        if record.dry_run and written_bytes > DRY_RUN_SHARE_BYTES:
+        if request.dry_run and written_bytes > DRY_RUN_SHARE_BYTES:
             self._omitted_minute = record.time[:_MINUTE]
-            self._omitted.count(record.namespace)
+            self._omitted.count(request.namespace)
             self._on_result("omitted")
             return
         self._sequence += 1
-        rotation = self._rotation(self._file) if self._file is not None and not self._staged else None
-        is_brief = record.dry_run or written_bytes > SHARE_BYTES
+        rotation: Rotation | None = None
+        if self._file is not None and self._file.rotated.is_due and not self._staged:
+            rotation = self._rotation(self._file.rotated)
+        is_brief = request.dry_run or written_bytes > SHARE_BYTES
         line, self._staged_head = seal(record, self._sequence, self._staged_head, rotation, is_brief=is_brief)
         self._written_bytes[share] = written_bytes + len(line)
         if len(self._written_bytes) > _MOST_SHARES:
@@ -242,25 +246,21 @@ class AuditWriter:
             return found._replace(missed=kept.missed)
         if kept is None or kept.sequence < found.sequence or kept.hash == found.hash:
             return found
-        self._log.error(
-            "audit file lacks records that were written",
-            path=self.path,
-            last=found.sequence,
-            last_written=kept.sequence,
-        )
+        self._log.error(_LACKS_RECORDS, path=self.path, last=found.sequence, last_written=kept.sequence)
         return kept
 
-    def _rotation(self, file: AuditFile) -> Rotation | None:
+    def _rotation(self, files: RotatedFiles) -> Rotation | None:
         try:
-            rotation = file.rotated.statement()
+            rotation = files.statement()
         except OSError as error:
             # Only a deletion ends this outage.
             self._log_failure(_DROPPING_FAILS, error)
-            rotation = None
-        self._records_rotation = rotation is not None
+            return None
+        self._records_rotation = True
         return rotation
 
     def _drop(self, *, recorded: bool) -> None:
+        self._records_rotation = False
         if self._file is None:
             return
         for dropped in self._attempt(_DROPPING_FAILS, self._file.rotated.drop, recorded) or ():

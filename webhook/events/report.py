@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from webhook.admission.injection import Bypassed, Denied
-from webhook.admission.verdict import Patched, Unchanged, Verdict
+from webhook.admission.verdict import Allowed, Verdict
 from webhook.documents.text import cut, printable
 from webhook.placement.framework.result import Placement
 from webhook.placement.reasons.cluster_warnings import NO_SIGN
@@ -72,11 +72,11 @@ def rejection_of(errors: Iterable[str]) -> Report:
     return Report(POLICY_REJECTED, _note(f"this generation is not put into force: {'; '.join(errors)}"))
 
 
-def _reasons(verdict: Patched | Unchanged, placement: Placement) -> str:
+def _reasons(verdict: Allowed, placement: Placement) -> str:
     message = placement.message
     if placement.deny_exemption:
         message = f"{message.removesuffix('.')}. Not sure: {placement.deny_exemption}."
-    evicted = eviction_warning(placement, verdict.mutated.content.identity.namespace)
+    evicted = eviction_warning(placement, verdict.mutated.content.request.identity.namespace)
     suggested = (
         [] if placement.waits_for == "preemption" else [f"Suggestion: {text}" for text in placement.suggestions[:1]]
     )

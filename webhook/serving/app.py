@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,6 @@ from webhook.audit.record import Outcome
 from webhook.audit.writer import AuditWriter
 from webhook.cluster.snapshot import Snapshot
 from webhook.events.recorder import EventRecorder
-from webhook.kube.api.admission import AdmissionRequest
 from webhook.mutation.rules import RULES
 from webhook.objects.object_gang import gang_of_pod
 from webhook.placement.framework.result import PlacementVerdict
@@ -30,7 +28,7 @@ from webhook.runtime.byte_cache import ByteCache
 from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Settings
 from webhook.serving.clock import rfc3339_now
-from webhook.serving.decisions.admissions import Admissions, DecisionIds, Dependencies
+from webhook.serving.decisions.admissions import Admissions, decision_ids
 from webhook.serving.decisions.deciders import WorkerDecider
 from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.decisions.group_commit import GroupCommit
@@ -50,7 +48,7 @@ from webhook.serving.policies.in_force import Policies
 from webhook.serving.policies.policy_scorer import PolicyScorer, ScorerAlone
 from webhook.serving.scheduling.dispatcher import Dispatcher
 from webhook.serving.server import Server
-from webhook.serving.view.views import ReservedView, SnapshotThrottle, StartOfView, View, stale_reason
+from webhook.serving.view.views import SnapshotThrottle, StartOfView, View, stale_reason
 from webhook.serving.waiting.waiting_pods import WaitingPods
 
 # The worker thread caches rendered decisions, so its scheduler rarely sees a signature twice.
@@ -98,23 +96,6 @@ def scoring(
     return Scoring(scorers, waiting, RecentlyBound())
 
 
-def among_others(waiting: WaitingPods, request: AdmissionRequest, cluster: ClusterView) -> ClusterView:
-    """Return `cluster` without the room that an earlier admission of the same pod reserved."""
-    if not cluster.assumed:
-        return cluster
-    number = waiting.find_admitted(request.identity)
-    if number is None:
-        return cluster
-    if request.dry_run:
-        return replace(cluster, assumed=cluster.assumed.without((number,)))
-    if cluster.assumed is waiting:
-        waiting.withdraw(request.identity)
-    else:
-        # The worker thread has a copy of its own.
-        cluster.assumed.forget((number,))
-    return cluster
-
-
 def build_server(
     settings: Settings,
     policies: Policies,
@@ -148,25 +129,25 @@ def build_server(
     large_scorer = PolicyScorer(make, policies.current(), observe)
     throttle = _throttle(view, policies, small_scorer, metrics, profiles)
     free_cards = _free_cards(throttle, policies, metrics) if throttle else None
-    readiness = _readiness(certificate, view, policies, policy_file)
-    health = _health(settings, metrics, policies, free_cards, readiness)
+    health = _health(settings, metrics, policies, free_cards, _readiness(certificate, view, policies, policy_file))
     recorder = PredictionRecorder(predictions, metrics, time.time) if predictions is not None else None
     group_commit = GroupCommit(audit.flush)
-    dependencies = Dependencies(
+    admissions = Admissions(
+        metrics,
         audit=audit.stage,
         monotonic_seconds=time.monotonic,
-        new_decision=DecisionIds(),
+        new_decision=decision_ids().__next__,
         replica=settings.replica,
         predicted=recorder.record if recorder else lambda *_: None,
-        among_others=partial(among_others, waiting),
-        admitted=lambda request, candidate: waiting.admit(request.identity, candidate),
+        without_earlier=waiting.without_earlier,
+        admitted=waiting.admit,
         reported=events.report if events else lambda *_: None,
         pods=pods,
     )
     small, large = DecisionCache(scorer=small_scorer.of, on_reuse=partial(observe, 0.0)), WorkerDecider(large_scorer.of)
     _show(metrics, waiting, {**small.caches, **large.caches}, (small_scorer, large_scorer))
-    cluster = ReservedView(throttle, waiting) if throttle else lambda: None
-    dispatcher = Dispatcher(Admissions(dependencies, metrics), policies.in_force, cluster, small, large)
+    cluster = (lambda: waiting.shown_in(throttle())) if throttle else lambda: None
+    dispatcher = Dispatcher(admissions, policies.in_force, cluster, small, large)
     extender = _extender(settings, policies, throttle, metrics, bound)
     endpoint = MutateEndpoint(
         dispatcher, metrics, settings, group_commit, rfc3339_now, extender, certificate.current, timeout

@@ -91,7 +91,10 @@ class WorkBudget:
             self.is_expired = True
             return True
         if self._began_seconds is None:
-            self._begin(now_seconds)
+            self._began_seconds = now_seconds
+            limit_seconds, slice_seconds = self._budget_milliseconds / 1000, self._slice_seconds
+            uncounted_seconds = min(limit_seconds, slice_seconds or limit_seconds, 2 * _UNCOUNTED_SECONDS) / 2
+            self._next_check_seconds = min(now_seconds + uncounted_seconds, self._deadline_seconds or math.inf)
             return False
         elapsed_seconds = now_seconds - self._began_seconds
         if not self._limits:
@@ -111,12 +114,6 @@ class WorkBudget:
             ends.append(self._deadline_seconds)
         self._next_check_seconds = min(ends)
         return False
-
-    def _begin(self, now_seconds: float) -> None:
-        self._began_seconds = now_seconds
-        limit_seconds, slice_seconds = self._budget_milliseconds / 1000, self._slice_seconds
-        uncounted_seconds = min(limit_seconds, slice_seconds or limit_seconds, 2 * _UNCOUNTED_SECONDS) / 2
-        self._next_check_seconds = min(now_seconds + uncounted_seconds, self._deadline_seconds or math.inf)
 
     def _made_limits(self) -> list[CpuLimit]:
         """Create the limits of the budget and of the time slice at first use, because most work ends before."""

@@ -10,7 +10,6 @@ from placement_console.page import Asked, Endpoint, Sources
 from placement_planner.capacity_counts import Counts, ProgressOf
 from webhook.admission.cluster_view import ClusterView
 from webhook.admission.injection import Bypassed, Denied
-from webhook.admission.verdict import Patched
 from webhook.cli.inputs.manifests import with_namespace
 from webhook.cli.inputs.workloads import Workload, print_misplaced
 from webhook.cli.output.terminal import remarks_taken
@@ -86,7 +85,7 @@ def _admission(answer: Answer, snapshot: Snapshot) -> dict[str, Any]:
     }
     if not isinstance(verdict, Bypassed | Denied):
         found["rules"] = [asdict(each) for each in verdict.rules]
-    if isinstance(verdict, Patched):
+    if verdict.outcome == "Patched":
         found["operations"] = verdict.operations
         after = patched(before, verdict.operations)
         found["diff"] = [cut(line, _MOST_SHOWN) for line in diff_lines(before, after, pod_name(before))]

@@ -12,7 +12,7 @@ from webhook.admission.missed import NO_SCOPE, Scope
 from webhook.admission.pipeline import admit_content, not_a_pod_creation
 from webhook.admission.pod_content import PodContent
 from webhook.admission.recorded_pod import RecordedPod
-from webhook.admission.verdict import Patched, Verdict, placement_of
+from webhook.admission.verdict import Verdict, placement_of
 from webhook.audit.field_changes import field_path
 from webhook.documents.documents import JsonObject
 from webhook.documents.field import BETWEEN_ERRORS, InvalidInput
@@ -117,7 +117,7 @@ def _of_verdict(verdict: Verdict, pod: JsonObject, policy: Policy, *, has_view: 
         placement = placement_of(verdict)
         placed = placement.verdict if placement is not None and has_view else ""
         return decision._replace(message=verdict.denial.message, verdict=placed)
-    operations = verdict.operations if isinstance(verdict, Patched) else []
+    operations = verdict.operations
     try:
         scheduler, tolerations = _scheduling(independently_patched(pod, operations) if operations else pod)
     except TooDeepError:

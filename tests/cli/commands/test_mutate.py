@@ -15,7 +15,7 @@ from tests.support.objects.builders import make_pod
 from tests.support.programs.cluster_files import MISTYPED, PLAIN, TRAINING, as_list, documents, lines, write_cluster
 from tests.support.programs.command import Run
 from webhook.admission.cluster_view import ClusterView
-from webhook.admission.verdict import Patched
+from webhook.admission.verdict import Allowed
 from webhook.cli.output.yaml_text import to_yaml
 from webhook.cli.predictions.admission import admitted_pod
 from webhook.documents.documents import Document
@@ -27,7 +27,7 @@ OTHER = make_pod("other").annotate(TYPE, "inference")
 
 def admitted(pod: dict[str, Any]) -> dict[str, Any]:
     verdict = admit_pod(pod)
-    assert isinstance(verdict, Patched)
+    assert verdict.outcome == "Patched"
     return patched(pod, verdict.operations)
 
 
@@ -345,7 +345,7 @@ def test_a_policy_in_shadow_mode_is_shown_where_it_is_enforced(run: Run, tmp_pat
 def test_jsonpatch_makes_the_pod_that_is_printed() -> None:
     pod = TRAINING.obj()
     verdict = admit_pod(pod)
-    assert isinstance(verdict, Patched)
+    assert verdict.outcome == "Patched"
     verdict.operations.append({"op": "remove", "path": "/spec/absent"})
 
     with pytest.raises(click.ClickException, match=r"internal error: pod.yaml: .*: the patch cannot be applied"):
@@ -360,7 +360,7 @@ def test_no_view_is_kept_of_an_object(run: Run, tmp_path: Path, monkeypatch: pyt
         gc.collect()
         views.append(sum(isinstance(each, ClusterView) for each in gc.get_objects()))
 
-    def counting(document: Document, verdict: Patched) -> dict[str, Any]:
+    def counting(document: Document, verdict: Allowed) -> dict[str, Any]:
         count()
         return admitted_pod(document, verdict)
 

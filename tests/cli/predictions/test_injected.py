@@ -4,7 +4,6 @@ import pytest
 
 from tests.support.admission import TYPE, admit_pod
 from tests.support.objects.builders import make_pod
-from webhook.admission.verdict import Patched
 from webhook.cli.inputs.profiles import read_schedulers
 from webhook.cli.predictions.injected import Injected, admissions_of, injected, left_alone
 from webhook.documents.documents import JsonObject
@@ -34,7 +33,7 @@ def test_edits_are_those_of_the_pod_before_the_rules_changed_it() -> None:
     """Labels and annotations of the webhook would change what the rules do."""
     bare = make_pod("p").annotate(TYPE, "training").gpu(1)
     pod = admit_pod(bare.obj(), BUILT_IN)
-    assert isinstance(pod, Patched)
+    assert pod.outcome == "Patched"
     stored = {**pod.pod, "metadata": {**pod.pod["metadata"], "uid": "u", "labels": {"jobtype": "inference"}}}
 
     found = injected(stored, BUILT_IN, is_known=True)

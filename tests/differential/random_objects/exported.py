@@ -14,7 +14,7 @@ from tests.controlplane.client import ApiError, Client, Object
 from tests.controlplane.polling import wait_for
 from tests.differential.random_objects.exported_rules import by_exported_rules, verdict_on
 from webhook.admission.injection import Denied
-from webhook.admission.verdict import Patched, Verdict
+from webhook.admission.verdict import Verdict
 from webhook.kube.api.json_patch import patched
 from webhook.kube.pod.taints import covers
 from webhook.mutation.exported import RELEASES, export
@@ -76,7 +76,7 @@ def _normalized(pod: Object, verdict: Verdict) -> Object:
 
     The order of tolerations has no meaning.
     """
-    made = deepcopy(_comparable(patched(pod, verdict.operations) if isinstance(verdict, Patched) else pod))
+    made = deepcopy(_comparable(patched(pod, verdict.operations) if verdict.outcome == "Patched" else pod))
     kept: list[Object] = []
     for toleration in made["spec"].pop("tolerations", None) or ():
         each = {name: value for name, value in toleration.items() if value != ""}

@@ -8,7 +8,6 @@ from tests.placement.reasons.correct_pods import GPU, MIG, NPU, PRODUCT, Object,
 from tests.support.admission import DOMAIN, TYPE, USAGE
 from tests.support.objects.builders import PodBuilder, make_pod
 from webhook.admission.injection import Denied
-from webhook.admission.verdict import Patched
 from webhook.kube.pod.taints import TEMPORARY_TAINTS
 
 POD = make_pod().annotate(TYPE, "training").annotate(f"{DOMAIN}/scheduler", "default-scheduler")
@@ -27,7 +26,7 @@ def test_temporary_taint_is_waited_for_and_never_to_be_tolerated(key: str, effec
 def test_candidate_for_deletion_takes_pods() -> None:
     found = verdict(JOB, node_with_cards("gpu-1", "DeletionCandidateOfClusterAutoscaler=1764000000:PreferNoSchedule"))
 
-    assert isinstance(found, Patched)
+    assert found.outcome == "Patched"
     assert found.placement.verdict == "Feasible"
 
 

@@ -1,13 +1,13 @@
 """Identifiers of decisions."""
 
 import uuid
+from itertools import islice
 
-from webhook.serving.decisions.admissions import DecisionIds
+from webhook.serving.decisions.admissions import decision_ids
 
 
 def test_a_decision_is_a_random_uuid() -> None:
-    decide = DecisionIds()
-    decisions = [decide() for _ in range(1000)]
+    decisions = [*islice(decision_ids(), 1000)]
 
     assert len(set(decisions)) == 1000
     for text in decisions:

@@ -1,6 +1,6 @@
 """The side effects of an answered review: its record, counts, prediction, reservation and report, and their order."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -13,14 +13,12 @@ from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.servers.server import arrival, make_work_budget, policies_of, review_bytes
 from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.audit.lines import UnsealedRecord
-from webhook.placement.framework.result import GangFit
 from webhook.policy.policy import Policy
 from webhook.runtime.metrics import Metrics
 from webhook.serving.app import scoring
-from webhook.serving.decisions.admissions import Admissions, Answer, Decision, Dependencies
+from webhook.serving.decisions.admissions import Admissions, Answer
+from webhook.serving.decisions.deciders import Decider, WorkerDecider
 from webhook.serving.decisions.decision_cache import DecisionCache
-from webhook.serving.decisions.rendering import Rendered
-from webhook.serving.view.views import ReservedView
 
 FITS = make_pod("trainer").annotate(TYPE, "training").gpu(1).obj()
 TOO_LARGE = make_pod("trainer").annotate(TYPE, "training").gpu(5).obj()
@@ -45,18 +43,18 @@ class Site:
         cluster = cluster_of({"cluster": [node]})
         assert cluster is not None
         base = ClusterView(cluster.snapshot, scheduler_for(self.policy))
-        self.view = ReservedView(lambda: base, waiting)
-        dependencies = Dependencies(
-            self.audit,
-            lambda: 1.0,
-            lambda: "decision-1",
-            "replica-a",
+        self.view = partial(waiting.shown_in, base)
+        self.admissions = Admissions(
+            self.metrics,
+            audit=self.audit,
+            monotonic_seconds=lambda: 1.0,
+            new_decision=lambda: "decision-1",
+            replica="replica-a",
             predicted=partial(self.note, "predicted"),
             admitted=partial(self.note, "admitted"),
             reported=self.report,
         )
-        self.admissions = Admissions(dependencies, self.metrics)
-        self.decider = DecisionCache()
+        self.decider: Decider = DecisionCache()
 
     def note(self, effect: str, *_: object) -> None:
         self.effects.append(effect)
@@ -161,32 +159,10 @@ def test_an_object_that_is_no_pod_is_counted_and_on_record_only() -> None:
 def test_a_decision_of_the_worker_records_no_prediction() -> None:
     """It can be the decision on an earlier pod of the template."""
     site = Site()
-    decision = site.admissions.decide(site.decider, review_bytes(FITS), site.policy, site.view(), make_work_budget())
-    assert isinstance(decision, Decision)
-    site.admissions.finish(decision._replace(records_predictions=False), arrival())
-    assert site.effects == ["recorded", "admitted", "nothing to report"]
-
-
-def test_the_prediction_is_that_of_the_pod_where_the_pods_of_a_gang_are_bound_singly() -> None:
-    predicted: list[object] = []
-    site = Site()
-    site.admissions = Admissions(
-        Dependencies(
-            site.audit, lambda: 1.0, lambda: "decision-1", "a", predicted=lambda _, each, *__: predicted.append(each)
-        ),
-        site.metrics,
-    )
-    decision = site.admissions.decide(site.decider, review_bytes(FITS), site.policy, site.view(), make_work_budget())
-    assert isinstance(decision, Decision)
-    assert isinstance(decision.result, Rendered)
-    own = decision.result.placement
-    assert own is not None
-    whole = replace(own, verdict="Infeasible", gang=GangFit("g", size=4, fit=3, placed=0, own=own))
-
-    site.admissions.finish(decision._replace(result=replace(decision.result, placement=whole)), arrival())
-
-    assert predicted == [own]
-    assert predicted[0] is own
+    site.decider = WorkerDecider(scheduler_for)
+    for times in (1, 2):
+        site.answer(FITS)
+        assert site.effects == ["recorded", "admitted", "nothing to report"] * times
 
 
 @pytest.mark.parametrize(("pod", "label"), [(FITS, "training"), (MISSPELT, ""), (NO_TYPE, "")])

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.programs.audit_records import make_record
 from webhook.audit.lines import RecordTemplate, UnsealedRecord
+from webhook.kube.api.admission import AdmissionRequest
 from webhook.serving.decisions.group_commit import GroupCommit
 
 
@@ -29,7 +30,7 @@ class Log:
 
 def draft(decision: str) -> UnsealedRecord:
     record = make_record()
-    return UnsealedRecord("", decision, "", False, "", "", "", "", 0.0, "", RecordTemplate.of(record))
+    return UnsealedRecord("", decision, AdmissionRequest(), 0.0, "", RecordTemplate.of(record))
 
 
 def run(log: Log, story: Callable[[GroupCommit], Awaitable[None]]) -> None:

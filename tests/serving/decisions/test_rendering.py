@@ -12,14 +12,16 @@ from hypothesis import strategies as st
 from tests.golden.case import cluster_of
 from tests.serving.decisions.decided import decided
 from tests.serving.decisions.rendered import answers_and_records, body_of
-from tests.support.admission import TYPE, policy_with
+from tests.support.admission import TYPE, make_request, policy_with
 from tests.support.objects.builders import make_node_object, make_pod
 from tests.support.random.random_pods import pods
 from tests.support.servers.server import World
+from webhook.admission.pipeline import admit
+from webhook.admission.verdict import Allowed
 from webhook.placement.framework.result import GangFit, PlacementVerdict
 from webhook.placement.waiting.pending_placement import WaitingPod
 from webhook.serving.decisions.decision_cache import DecisionCache
-from webhook.serving.decisions.rendering import Candidate
+from webhook.serving.decisions.rendering import Candidate, render, render_like
 
 if TYPE_CHECKING:
     from webhook.admission.mutated_pod import Mutated
@@ -98,6 +100,20 @@ def test_a_pod_is_a_candidate_for_room_by_the_placement_that_binds_it(
         binds = FEASIBLE if gang is not None and gang.own is not None else placement
         assert found == Candidate(b"digest", waiting, binds, least)
         assert found.placement is binds
+
+
+def test_the_prediction_is_that_of_the_pod_where_the_pods_of_a_gang_are_bound_singly() -> None:
+    request, policy = make_request(TRAINING.obj()), policy_with()
+    verdict = admit(request, policy, None)
+    assert isinstance(verdict, Allowed)
+    own = verdict.placement
+    gang = replace(verdict, placement=replace(own, verdict="Infeasible", gang=replace(GANG, own=own)))
+
+    first = render(request, gang, policy)
+    again = render_like(gang, policy, first, None)
+
+    assert again is not None
+    assert first.prediction is again.prediction is own
 
 
 def test_a_pod_that_is_held_or_cannot_be_read_is_no_candidate() -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.support.admission import PRODUCT, TYPE, USAGE, make_request, policy_with
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.servers.server import Clock, make_work_budget
-from webhook.admission.cluster_view import ClusterView
+from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.documents.documents import Document
@@ -18,9 +18,9 @@ from webhook.placement.scheduler import Scheduler
 from webhook.placement.scorer import PodSignature
 from webhook.placement.waiting.assumed_pods import AssumedPods
 from webhook.placement.waiting.pending_placement import WaitingPod, place_and_assume
-from webhook.serving.decisions.deciders import TimedScorer
 from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.decisions.rendering import Rendered
+from webhook.serving.policies.policy_scorer import TimedScorer
 from webhook.serving.work_budget import WorkBudget
 
 POLICY = policy_with()
@@ -145,7 +145,7 @@ def test_a_decision_that_the_deadline_has_ended_is_not_reused(view: ClusterView,
 def test_reused_checks_count_as_checks(view: ClusterView) -> None:
     seconds: list[float] = []
     decider = DecisionCache(on_reuse=lambda: seconds.append(0.0))
-    timed = replace(view, scorer=TimedScorer(Scheduler(), seconds.append))
+    timed = replace(view, scorer=TimedScorer(scheduler_for(POLICY), seconds.append))
     counts = []
     for pod, cluster in ((POD, timed), (POD, timed), (TOO_LARGE, timed), (TOO_LARGE, timed), (POD, None)):
         decider.decide(make_request(pod.obj()), POLICY, cluster, make_work_budget())

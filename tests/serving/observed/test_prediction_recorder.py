@@ -6,7 +6,6 @@ from tests.support.objects.clusters import cluster_documents
 from tests.support.servers.server import review_bytes
 from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.pipeline import admit
-from webhook.admission.verdict import Patched
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.pods.pending_pods import PendingPod
 from webhook.kube.api.admission import parse_review
@@ -25,7 +24,7 @@ def _recorded(*pods: PodBuilder, cluster: ClusterView | None = CLUSTER, **reques
     for pod in pods:
         asked = parse_review(review_bytes(pod.obj(), **request))
         verdict = admit(asked, POLICY, cluster)
-        assert isinstance(verdict, Patched)
+        assert verdict.outcome == "Patched"
         recorder.record(asked, verdict.placement, cluster, POLICY)
     return len(predictions)
 
@@ -47,7 +46,7 @@ def test_pod_that_stays_pending_is_counted() -> None:
     recorder = PredictionRecorder(Predictions(), metrics, lambda: seconds[0])
     asked = parse_review(review_bytes(TRAINING.obj()))
     verdict = admit(asked, POLICY, CLUSTER)
-    assert isinstance(verdict, Patched)
+    assert verdict.outcome == "Patched"
     recorder.record(asked, replace(verdict.placement, verdict="Feasible"), CLUSTER, POLICY)
     stored = TRAINING.namespace(asked.namespace).obj()
     stored["metadata"]["creationTimestamp"] = "2027-01-15T08:00:00Z"

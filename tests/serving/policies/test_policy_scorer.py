@@ -8,7 +8,7 @@ import pytest
 from tests.support.admission import TYPE, USAGE, admit_pod, make_request, policy_with
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from webhook.admission.cluster_view import ClusterView, scheduler_for
-from webhook.admission.verdict import Advised, Patched
+from webhook.admission.verdict import Advised
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.documents.documents import Document
 from webhook.objects.admission import admit_request
@@ -54,7 +54,7 @@ def training(scheduler: str) -> PodBuilder:
 )
 def test_the_profile_of_the_scheduler_name_predicts_the_node(scheduler: str, node: str) -> None:
     verdict = admit_pod(training(scheduler).obj(), _POLICY, view(_CONFIGURATION.read_text()))
-    assert isinstance(verdict, Patched)
+    assert verdict.outcome == "Patched"
     assert (verdict.placement.verdict, verdict.placement.node) == ("Feasible", node)
 
 

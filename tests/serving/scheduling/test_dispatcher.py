@@ -17,6 +17,7 @@ from webhook.audit.record import ReservedEntry
 from webhook.cluster.node_info import Node, NodeInfo, RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.waiting.assumed_pods import AssumedPod, AssumedPods
+from webhook.policy.policy_set import PolicyOrSet
 from webhook.serving.connection import Arrival, Connection, Stage
 from webhook.serving.decisions.admissions import Answer
 from webhook.serving.decisions.deciders import WorkerDecider
@@ -296,9 +297,9 @@ def test_a_review_whose_slice_has_ended_gets_no_other_one() -> None:
         limits: list[float | None] = []
         budget = site.dispatcher._work_budget
 
-        def ended(arrival: Arrival, slice_seconds: float | None) -> WorkBudget:
+        def ended(arrival: Arrival, slice_seconds: float | None, policies: PolicyOrSet) -> WorkBudget:
             limits.append(slice_seconds)
-            given = budget(arrival, slice_seconds)
+            given = budget(arrival, slice_seconds, policies)
             given.abandoned = slice_seconds is not None
             return given
 
@@ -319,9 +320,9 @@ def test_an_address_with_recent_overruns_has_a_shorter_slice_and_others_have_the
         limits: list[float | None] = []
         budget = site.dispatcher._work_budget
 
-        def noted(arrival: Arrival, slice_seconds: float | None) -> WorkBudget:
+        def noted(arrival: Arrival, slice_seconds: float | None, policies: PolicyOrSet) -> WorkBudget:
             limits.append(slice_seconds)
-            return budget(arrival, 60.0)
+            return budget(arrival, 60.0, policies)
 
         site.dispatcher._work_budget = noted  # type: ignore[method-assign]
         for overrun_seconds in (0.0, 0.03):
@@ -605,8 +606,8 @@ def test_slice_that_has_ended_is_an_overrun_of_its_flows_and_address() -> None:
     async def story(site: Site) -> None:
         budget = site.dispatcher._work_budget
 
-        def ended(arrival: Arrival, slice_seconds: float | None) -> WorkBudget:
-            given = budget(arrival, slice_seconds)
+        def ended(arrival: Arrival, slice_seconds: float | None, policies: PolicyOrSet) -> WorkBudget:
+            given = budget(arrival, slice_seconds, policies)
             given.abandoned = True
             return given
 

@@ -2,11 +2,12 @@
 
 import time
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 from structlog.testing import capture_logs
 
-from tests.serving.scheduling.site import Site, large, run
+from tests.serving.scheduling.site import POLICY, Site, large, run
 from tests.support.scorers import ScorerOfNoNodes
 from tests.support.servers.server import arrival
 from webhook.placement.scheduler import Placement
@@ -20,7 +21,8 @@ def test_the_worker_gives_way_while_small_reviews_wait(monkeypatch: pytest.Monke
     monkeypatch.setattr(time, "sleep", rested.append)
 
     async def story(site: Site) -> None:
-        of_worker, of_loop = (site.dispatcher._work_budget(arrival(), seconds) for seconds in (None, 0.01))
+        made = partial(site.dispatcher._work_budget, arrival(), policies=POLICY)
+        of_worker, of_loop = (made(seconds) for seconds in (None, 0.01))
         of_worker()
         assert rested == []
         site.dispatcher._is_busy = True

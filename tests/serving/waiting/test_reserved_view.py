@@ -17,10 +17,9 @@ from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.names import VOLCANO_GROUP
 from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.placement.framework.result import Placement
-from webhook.serving.app import among_others, scoring
+from webhook.serving.app import scoring
 from webhook.serving.decisions.deciders import Decider, WorkerDecider
 from webhook.serving.decisions.decision_cache import DecisionCache
-from webhook.serving.view.views import ReservedView
 from webhook.serving.work_budget import WorkBudget
 
 Object = dict[str, Any]
@@ -39,14 +38,17 @@ class Burst:
         self.policy = policy_with()
         self.waiting = scoring(policies_of(self.policy)).waiting
         self.cluster = ClusterView(cluster.snapshot, scheduler_for(self.policy))
-        self.view = ReservedView(lambda: self.cluster, self.waiting)
         self.decider = decider
+
+    def view(self) -> ClusterView:
+        """Return the view of the next admission."""
+        return self.waiting.shown_in(self.cluster)
 
     def admit(self, pod: Object = POD, *, dry_run: bool = False) -> Placement:
         """Return the prediction for a pod, and reserve its room."""
         request = AdmissionRequest("u", "CREATE", "Pod", "pods", "", "team-a", "", "someone", dry_run, pod)
         budget = WorkBudget(None, 10_000, monotonic_seconds=lambda: 0.0, cpu_seconds=lambda: 0.0)
-        cluster = among_others(self.waiting, request, self.view())
+        cluster = self.waiting.without_earlier(request, self.view())
         rendered = self.decider.decide(request, self.policy, cluster, budget)
         if rendered.candidate is not None and not dry_run:
             self.waiting.admit(PodIdentity.of(pod, "team-a"), rendered.candidate)

@@ -26,7 +26,6 @@ from webhook.placement.waiting.pending_placement import WaitingPod, predict_plac
 from webhook.placement.waiting.pod_table import MOST_OF_A_NAMESPACE, MOST_WAITING, UNSEEN_SECONDS
 from webhook.serving.app import scoring
 from webhook.serving.decisions.rendering import Candidate
-from webhook.serving.view.views import ReservedView
 from webhook.serving.waiting import waiting_pods
 from webhook.serving.waiting.waiting_pods import WaitingPods
 
@@ -94,8 +93,7 @@ class Cluster:
 
     def admit(self, pod: Object) -> str:
         """Admit `pod` as the webhook does; return the verdict."""
-        view = ReservedView(lambda: ClusterView(self.cache.snapshot(), self.scheduler), self.waiting)
-        assumed = view().assumed
+        assumed = self.waiting.shown_in(ClusterView(self.cache.snapshot(), self.scheduler)).assumed
         assert assumed is not None
         asked = WaitingPod.of(pod)
         placement = predict_placement(self.scheduler, asked.signature, assumed, "seed", lambda: False)
@@ -116,7 +114,7 @@ class Cluster:
 
     def gpus(self) -> list[int]:
         """How many GPUs running and waiting pods take of each node."""
-        assumed = ReservedView(lambda: ClusterView(self.cache.snapshot(), self.scheduler), self.waiting)().assumed
+        assumed = self.waiting.shown_in(ClusterView(self.cache.snapshot(), self.scheduler)).assumed
         assert assumed is not None
         return [int(amount) for amount in assumed.before(-(10**9)).requested("nvidia.com/gpu")]
 
@@ -388,7 +386,7 @@ def test_pods_that_are_seen_are_placed_in_the_order_of_the_queue() -> None:
     urgent["spec"]["priority"] = 7
     for each in (late, early, urgent):
         cluster.see(each)
-    cluster.waiting.before_review(cluster.cache.snapshot())
+    cluster.waiting.shown_in(ClusterView(cluster.cache.snapshot(), cluster.scheduler))
     assert [each.pod.name for each in cluster.waiting.by_key.values()] == ["c"]
 
 
@@ -480,13 +478,13 @@ class TestPodsThatFitMoreNodesThanAreScored:
 
 def test_a_pod_is_admitted_though_nodes_went_while_it_was_placed() -> None:
     cluster = Cluster(nodes=3)
-    view = ReservedView(lambda: ClusterView(cluster.cache.snapshot(), cluster.scheduler), cluster.waiting)
-    assumed, asked = view().assumed, WaitingPod.of(pod("p", gpus=1))
+    view = cluster.waiting.shown_in(ClusterView(cluster.cache.snapshot(), cluster.scheduler))
+    assumed, asked = view.assumed, WaitingPod.of(pod("p", gpus=1))
     assert assumed is not None
     placement = predict_placement(cluster.scheduler, asked.signature, assumed.copy(), "seed", lambda: False)
     for number in range(2):
         cluster.cache.apply("Node", "DELETED", make_node_object(f"n{number}"))
-    cluster.waiting.before_review(cluster.cache.snapshot())
+    cluster.waiting.shown_in(ClusterView(cluster.cache.snapshot(), cluster.scheduler))
 
     candidate = Candidate(_digest(pod("p", gpus=1)), asked, placement)
     cluster.waiting.admit(PodIdentity.of(pod("p", gpus=1)), candidate)
@@ -646,7 +644,7 @@ def test_less_urgent_pods_on_a_node_are_placed_again_after_an_urgent_one(gpus: i
 
     cluster.admit(urgent)
     for _ in range(2):
-        cluster.waiting.before_review(cluster.cache.snapshot())
+        cluster.waiting.shown_in(ClusterView(cluster.cache.snapshot(), cluster.scheduler))
 
     assert [each.pod.name for each in cluster.waiting.by_key.values()] == in_turn
     assert cluster.waiting.total == 3
@@ -662,7 +660,7 @@ def test_a_pod_admitted_with_a_priority_class_is_before_pods_of_lower_priority()
 
     assert cluster.admit(urgent) == "Feasible"
     for _ in range(2):
-        cluster.waiting.before_review(cluster.cache.snapshot())
+        cluster.waiting.shown_in(ClusterView(cluster.cache.snapshot(), cluster.scheduler))
 
     assert [each.pod.name for each in cluster.waiting.by_key.values()] == ["urgent"]
 
@@ -941,8 +939,8 @@ def test_older_snapshot_of_a_late_review_takes_nothing_back() -> None:
     cluster.bind(stored(first, "p"), "n0")
     newer = cluster.cache.snapshot()
 
-    cluster.waiting.before_review(newer)
-    cluster.waiting.before_review(older)
+    cluster.waiting.shown_in(ClusterView(newer, cluster.scheduler))
+    cluster.waiting.shown_in(ClusterView(older, cluster.scheduler))
 
     assert cluster.waiting.base is newer
     assert cluster.waiting.before(0).requested("nvidia.com/gpu").tolist() == [4]

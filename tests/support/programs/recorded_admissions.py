@@ -16,7 +16,7 @@ from webhook.audit.writer import AuditWriter
 from webhook.policy.policy import Policy
 from webhook.runtime.metrics import Metrics
 from webhook.serving.clock import rfc3339_now
-from webhook.serving.decisions.admissions import Admissions, DecisionIds, Dependencies
+from webhook.serving.decisions.admissions import Admissions, decision_ids
 from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.decisions.pod_recorder import PodRecorder
 
@@ -27,8 +27,14 @@ def write_recorded(
     """Return the audit file of a server that was sent these reviews, with `FILE.pods` beside it."""
     chosen, lane = policy or policy_with(), DecisionCache()
     writer, pods = AuditWriter(path, max_bytes=0), PodFile(path)
-    dependencies = Dependencies(writer.stage, lambda: 0.0, DecisionIds(), "replica-a", pods=PodRecorder(pods))
-    admissions = Admissions(dependencies, Metrics())
+    admissions = Admissions(
+        Metrics(),
+        audit=writer.stage,
+        monotonic_seconds=lambda: 0.0,
+        new_decision=decision_ids().__next__,
+        replica="replica-a",
+        pods=PodRecorder(pods),
+    )
     for body in bodies:
         decision = admissions.decide(lane, body, chosen, cluster, make_work_budget())
         answer = admissions.finish(decision, arrival(rfc3339_now()))

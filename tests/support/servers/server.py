@@ -26,7 +26,7 @@ from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Address, Settings
 from webhook.serving.clock import rfc3339_now
 from webhook.serving.connection import Arrival, Connection
-from webhook.serving.decisions.admissions import Admissions, Answer, Dependencies
+from webhook.serving.decisions.admissions import Admissions, Answer
 from webhook.serving.decisions.deciders import Decider, WorkerDecider
 from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.decisions.group_commit import GroupCommit
@@ -89,14 +89,15 @@ class World:
 
     def admissions(self) -> "Answering":
         """Return the admissions of this world; their decisions are numbered."""
-        dependencies = Dependencies(
+        admissions = Admissions(
+            self.metrics,
             audit=lambda unsealed: (self.audit or self.keep)(unsealed),
             monotonic_seconds=self.clock,
             new_decision=lambda: f"decision-{len(self.records) + 1}",
             replica="replica-a",
             reported=self.events.report if self.events else lambda *_: None,
         )
-        return Answering(self, Admissions(dependencies, self.metrics))
+        return Answering(self, admissions)
 
     def dispatcher(self) -> Dispatcher:
         """Return the dispatcher of this world's admissions, on the clock of its event loop."""

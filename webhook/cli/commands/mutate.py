@@ -7,7 +7,7 @@ import click
 
 from webhook.admission.cluster_view import ClusterView, scheduler_for
 from webhook.admission.injection import Bypassed, Denied
-from webhook.admission.verdict import Patched, Unchanged, Verdict
+from webhook.admission.verdict import Allowed, Verdict
 from webhook.cli.inputs.clusters import live_options, release_option
 from webhook.cli.inputs.files import file_option, output_choice
 from webhook.cli.inputs.manifests import pods_options
@@ -123,11 +123,11 @@ def _warn_of_shadow(workloads: Iterable[Workload]) -> None:
             warn(text)
 
 
-def _print(workload: Workload, verdict: Patched | Unchanged | Bypassed, output: str, *, first: bool) -> None:
+def _print(workload: Workload, verdict: Allowed | Bypassed, output: str, *, first: bool) -> None:
     before = workload.document.content
     after = admitted_pod(workload.document, verdict)
     if output == "patch":
-        echo_json(verdict.operations if isinstance(verdict, Patched) else [])
+        echo_json(list(verdict.operations))
     elif output == "json":
         echo_json(after)
     elif output == "yaml":

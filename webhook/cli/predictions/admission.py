@@ -13,7 +13,7 @@ from webhook.admission.api_server.plugins import Completed, check_admitted, comp
 from webhook.admission.cluster_view import ClusterView
 from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.pipeline import admit, read_pod
-from webhook.admission.verdict import Patched, Unchanged, Verdict
+from webhook.admission.verdict import Allowed, Verdict
 from webhook.cli.inputs.profiles import SchedulersOf
 from webhook.cli.inputs.workloads import Workload, print_policy
 from webhook.cli.output.terminal import echo, warn
@@ -72,13 +72,13 @@ def _located(document: Document) -> Iterator[None]:
         raise InvalidInput(each.relocated(document.place, "request.object") for each in error.errors) from error
 
 
-def admitted_pod(document: Document, verdict: Patched | Unchanged | Bypassed) -> JsonObject:
+def admitted_pod(document: Document, verdict: Allowed | Bypassed) -> JsonObject:
     """Return the pod in `document` as `verdict` admits it. The library jsonpatch applies the patch.
 
     Raises:
         click.ClickException: the patch cannot be applied, which is an internal error.
     """
-    if not isinstance(verdict, Patched):
+    if verdict.outcome != "Patched":
         return document.content
     try:
         return independently_patched(document.content, verdict.operations)
@@ -211,7 +211,7 @@ class Admissions:
         if not self.with_policy:
             return pod
         verdict = _admit(replace(workload, document=replace(workload.document, content=pod)), snapshot)
-        return patched(pod, verdict.operations) if isinstance(verdict, Patched) else pod
+        return patched(pod, verdict.operations)
 
     def with_suggestions(self, workload: Workload, placement: Placement, view: Snapshot, place: Place) -> Placement:
         """Return the placement on `view` of the admitted pod, with suggestions of annotations."""
@@ -230,7 +230,7 @@ class Admissions:
         if not self.remedy:
             return placement
         verdict = self._if_created(workload, snapshot)
-        if isinstance(verdict, Patched):
+        if verdict is not None and verdict.outcome == "Patched":
             admitted = self.schedulers(workload.policy).place(verdict.pod, snapshot)
             if placement.verdict in _WORSE_THAN.get(admitted.verdict, ()):
                 text = f"{self.remedy}: {_effect(verdict.workload_type, admitted)}"
@@ -250,14 +250,16 @@ class Admissions:
         try:
             pod = completed(workload.document.content, snapshot).pod
             verdict = _admit(replace(workload, document=replace(workload.document, content=pod)), snapshot)
-            check_admitted(verdict.pod if isinstance(verdict, Patched) else pod, snapshot)
+            check_admitted(verdict.pod if verdict.outcome == "Patched" else pod, snapshot)
         except InvalidInput:
             return None
         return verdict
 
     def _note(self, workload: Workload, verdict: Verdict | None) -> None:
         # A stored pod that would be denied must not be created again.
-        if isinstance(verdict, Patched) or (isinstance(verdict, Denied) and not self.are_stored):
+        if verdict is None:
+            return
+        if verdict.outcome == "Patched" or (verdict.outcome == "Denied" and not self.are_stored):
             self._changed.append(workload.name)
 
     def print_hint(self) -> None:

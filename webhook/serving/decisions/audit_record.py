@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from webhook.admission.injection import Bypassed, Denied
-from webhook.admission.verdict import ObjectVerdict, Patched, Unchanged, Verdict, placement_of
+from webhook.admission.verdict import Allowed, ObjectVerdict, Verdict, placement_of
 from webhook.audit.record import (
     POD,
     AuditRecord,
@@ -57,7 +57,7 @@ def audit_record(
         duration_ms=0.0,
         replica="",
         kind=request.kind or POD,
-        qos_class=verdict.mutated.qos_class if isinstance(verdict, Patched | Unchanged) else None,
+        qos_class=verdict.mutated.qos_class if isinstance(verdict, Allowed) else None,
         before=replaced_values(request.object, (shadow or answer).patch),
         shadow=shadow,
     )

@@ -1,15 +1,12 @@
-"""The decider of the worker thread, which caches rendered decisions for a time, and a timed scorer."""
+"""The decider of the worker thread, which caches rendered decisions for a time."""
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from webhook.admission.cluster_view import ClusterView
 from webhook.admission.pipeline import not_a_pod_creation, read_pod
-from webhook.cluster.snapshot import Rows, Snapshot
 from webhook.kube.api.admission import AdmissionRequest
-from webhook.placement.scheduler import Placement, PodSignature
 from webhook.placement.scorer import Scorer
 from webhook.policy.exempt import request_exemption, shadow_reason
 from webhook.policy.policy import Policy
@@ -29,27 +26,6 @@ _SPENT_REUSE_SECONDS = 30.0
 # A place in a set; up to three quarters of the places are empty.
 _NODE_BYTES = 64
 
-S = TypeVar("S", bound=Scorer)
-
-
-@dataclass(frozen=True, slots=True)
-class TimedScorer(Generic[S]):
-    """A scorer that reports the duration of each prediction in seconds to `observe`."""
-
-    scorer: S
-    observe: Callable[[float], None]
-
-    def answer(self, asked: PodSignature, snapshot: Snapshot, expired: Callable[[], bool]) -> Placement:
-        """Return the placement of the scorer."""
-        began_seconds = time.perf_counter()
-        placement = self.scorer.answer(asked, snapshot, expired)
-        self.observe(time.perf_counter() - began_seconds)
-        return placement
-
-    def feasible_rows(self, asked: PodSignature, snapshot: Snapshot, expired: Callable[[], bool]) -> Rows:
-        """Return the feasible rows of the scorer. Their duration is not reported."""
-        return self.scorer.feasible_rows(asked, snapshot, expired)
-
 
 class _Kept(NamedTuple):
     rendered: Rendered
@@ -68,8 +44,6 @@ class WorkerDecider:
     A decision is reused for ten times its duration, on any snapshot. `scorer` returns the scorer of a policy, as in
     `DecisionCache`. A separate scorer is needed because the event loop uses that of the cluster view.
     """
-
-    records_predictions = False
 
     def __init__(
         self,
@@ -93,6 +67,14 @@ class WorkerDecider:
         Raises:
             InvalidInput: the request's object cannot be read as a Pod.
         """
+        rendered = self._decide(request, policy, cluster, work_budget)
+        # It can be the decision on an earlier pod of the template.
+        rendered.prediction = None
+        return rendered
+
+    def _decide(
+        self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, work_budget: WorkBudget
+    ) -> Rendered:
         if not_a_pod_creation(request) or request_exemption(request, policy.spec):
             return self._decisions.decide(request, policy, cluster, work_budget)
         began_seconds = self._monotonic_seconds()

@@ -11,19 +11,19 @@ from webhook.admission.injection import Denied, Injection, RulesResult, apply_ru
 from webhook.admission.mutated_pod import Mutated
 from webhook.admission.pipeline import PodVerdict, Steps, cluster_warnings, conclude, predict
 from webhook.admission.pod_content import PodContent
-from webhook.admission.verdict import ObjectVerdict, Patched, Unchanged, Verdict
+from webhook.admission.verdict import Allowed, ObjectVerdict, Verdict
 from webhook.cluster.row_log import RowLog
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.deadline import Expired
 from webhook.objects.admission import admit_request
-from webhook.placement.framework.result import Placement
+from webhook.placement.framework.result import Placement, PlacementVerdict
 from webhook.placement.scorer import PodSignature, Scorer
 from webhook.policy.exempt import shadow_reason
 from webhook.policy.policy import Policy
 from webhook.runtime.byte_cache import ByteCache
 from webhook.serving.decisions.decision_keys import ContentKey
-from webhook.serving.decisions.rendering import Candidate, PodParts, Rendered, Renderer, render
+from webhook.serving.decisions.rendering import Candidate, Rendered, render, render_like
 from webhook.serving.work_budget import WorkBudget
 
 RESULT_CACHE_BYTES = 12 * 1024 * 1024
@@ -55,7 +55,6 @@ class _Known:
 
     result: PolicyResult
     rules_key: ContentKey | None = None
-    parts: PodParts | None = None
     warned_on: Ref = lambda: None
     of_cluster: tuple[str, ...] = ()
     last: tuple[tuple[tuple[RowLog, int], int, int], Ref, Placement] | None = None
@@ -77,8 +76,6 @@ class DecisionCache:
     scorer of the cluster view is used. `on_reuse` is called for each placement that is reused.
     """
 
-    records_predictions = True
-
     def __init__(
         self,
         cache_bytes: int = RESULT_CACHE_BYTES,
@@ -88,14 +85,16 @@ class DecisionCache:
         self._scorer = scorer
         self.known: ByteCache[ContentKey, _Known] = ByteCache(cache_bytes * 5 // 8)
         self.of_policies: ByteCache[ContentKey, _OfPolicy] = ByteCache(cache_bytes * 5 // 16)
-        self.renderer = Renderer(cache_bytes // 16)
+        # For equal injections, warnings and verdicts of the placement check: a decision without its placement.
+        self.renderings: ByteCache[tuple[ContentKey, tuple[str, ...], PlacementVerdict], Rendered]
+        self.renderings = ByteCache(cache_bytes // 16)
         self.on_reuse = on_reuse
         self._policies: dict[str, Policy] = {}
 
     @property
     def caches(self) -> Mapping[str, tuple[ByteCache[Any, Any], ...]]:
         """Return the caches by name, for metrics."""
-        return {"decisions": (self.known, self.of_policies), "renderings": (self.renderer.cache,)}
+        return {"decisions": (self.known, self.of_policies), "renderings": (self.renderings,)}
 
     def decide(
         self, request: AdmissionRequest, policy: Policy, cluster: ClusterView | None, work_budget: WorkBudget
@@ -118,12 +117,10 @@ class DecisionCache:
                 return render(request, verdict, policy, shadow=shadow)
             rendered = steps.rendered(request, verdict, policy, shadow)
             # A pod that is left alone is placed as it is, once it is seen in the cluster.
-            reserves = None if cluster is None or cluster.assumed is None else cluster.reserves
-            candidate: Candidate | None = None
-            if shadow is None and reserves is not None and isinstance(verdict, Patched | Unchanged):
-                found = reserves(request.namespace)
-                candidate = Candidate.of(verdict.mutated, verdict.placement) if found else None
-            rendered.candidate = candidate
+            rendered.candidate = None
+            if shadow is None and isinstance(verdict, Allowed) and cluster is not None and cluster.assumed is not None:
+                has_place = cluster.reserves(request.namespace)
+                rendered.candidate = Candidate.of(verdict.mutated, verdict.placement) if has_place else None
             return rendered
         finally:
             steps.finish()
@@ -138,7 +135,7 @@ class DecisionCache:
         if policy.name in self._policies or len(self._policies) >= _MOST_POLICIES:
             self.known.clear()
             self.of_policies.clear()
-            self.renderer.cache.clear()
+            self.renderings.clear()
             self._policies.clear()
         self._policies[policy.name] = policy
 
@@ -156,17 +153,14 @@ class _KnownSteps(Steps):
     def evaluate(self, content: PodContent, policy: Policy, expired: Expired) -> PolicyResult:
         key = ContentKey.of_decision(content, policy)
         known = None if key is None else self._cache.known.get(key)
-        is_new = known is None
         if known is None:
             known = _Known(evaluate(content, policy, expired, self._apply_rules), self._rules_key)
-        self._key = key
-        result = known.result
-        if isinstance(result, Mutated):
-            result.bind(content, expired)
-            if is_new and self._of_policy is not None:
-                result.like = self._of_policy.like
-        self.known = known
-        return result
+            if isinstance(known.result, Mutated) and self._of_policy is not None:
+                known.result.like = self._of_policy.like
+        elif isinstance(known.result, Mutated):
+            known.result.bind(content, expired)
+        self._key, self.known = key, known
+        return known.result
 
     def _apply_rules(self, content: PodContent, extended_resources: tuple[str, ...], policy: Policy) -> RulesResult:
         self._rules_key = ContentKey.of_rules(content, extended_resources, policy)
@@ -215,16 +209,24 @@ class _KnownSteps(Steps):
     def rendered(
         self, request: AdmissionRequest, verdict: Verdict | ObjectVerdict, policy: Policy, shadow: str | None
     ) -> Rendered:
-        known = self.known
+        known, renderings = self.known, self._cache.renderings
         assert known is not None  # noqa: S101 - evaluated
-        if known.rendered is None or known.rendered_of is not verdict or known.shadow != shadow:
-            if shadow is None and isinstance(verdict, Patched | Unchanged):
-                renderer = self._cache.renderer
-                known.rendered, known.parts = renderer.allowed(request, verdict, policy, known.rules_key, known.parts)
-            else:
-                known.rendered = render(request, verdict, policy, shadow=shadow)
-            known.rendered_of, known.shadow = verdict, shadow
-        return known.rendered
+        equal = known.rendered
+        if equal is not None and known.rendered_of is verdict and known.shadow == shadow:
+            return equal
+        rendered, key = None, None
+        if shadow is None and known.rules_key is not None and isinstance(verdict, Allowed):
+            key = known.rules_key, verdict.warnings, verdict.placement.verdict
+            like = renderings.get(key)
+            if like is not None:
+                rendered, key = render_like(verdict, policy, like, equal), None
+        if rendered is None:
+            rendered = render(request, verdict, policy, shadow=shadow)
+            if key is not None and not rendered.record.truncated:
+                # A placement keeps its snapshot in memory.
+                renderings.put(key, replace(rendered, placement=None, prediction=None), rendered.size_bytes)
+        known.rendered, known.rendered_of, known.shadow = rendered, verdict, shadow
+        return rendered
 
     def finish(self) -> None:
         known = self.known
@@ -256,18 +258,18 @@ def _known_bytes(known: _Known) -> int:
     if known.rendered is not None:
         placement = known.rendered.placement
         columns = () if placement is None else (placement.best_rows, placement.feasible_mask)
-        size_bytes = known.rendered.size_bytes + sum(each.nbytes for each in columns if each is not None)
+        size_bytes = known.rendered.size_bytes + sum([each.nbytes for each in columns if each is not None])
     if isinstance(known.result, Mutated):
         return size_bytes + known.result.size_bytes + _rules_bytes(known.result.injection)
     return size_bytes + _rules_bytes(known.result)
 
 
 def _rules_bytes(result: RulesResult) -> int:
-    size_bytes = _RESULT_BYTES + sum(len(text) * 4 for text in result.warnings)
+    size_bytes = _RESULT_BYTES + sum([len(text) * 4 for text in result.warnings])
     if isinstance(result, Denied):
         size_bytes += len(result.denial.message) * 4
     if isinstance(result, Injection):
         # An operation with many products is larger: it is kept as JSON and as a list of references.
         size_bytes += max(len(result.operations) * _OPERATION_BYTES, len(result.patch) * 3)
-        size_bytes += sum(_PRODUCT_BYTES + len(product) for product in result.references.products)
+        size_bytes += sum([_PRODUCT_BYTES + len(product) for product in result.references.products])
     return size_bytes

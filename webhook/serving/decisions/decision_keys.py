@@ -24,7 +24,9 @@ class ContentKey(NamedTuple):
     def of_decision(cls, content: PodContent, policy: Policy) -> "ContentKey | None":
         """Return the key for the decision on the pod in `content`. A malformed pod has none."""
         data = content.data
-        return None if data is None else cls(content.namespace, _short(data), policy.identity)
+        if data is None:
+            return None
+        return cls(content.namespace, data if len(data) <= _MAX_KEY_BYTES else _hash(data), policy.identity)
 
     @classmethod
     def of_rules(cls, content: PodContent, extended_resources: tuple[str, ...], policy: Policy) -> "ContentKey | None":
@@ -33,8 +35,11 @@ class ContentKey(NamedTuple):
         Containers and volumes are included only if the policy reads amounts.
         """
         data = content.data if policy.reads_amounts else content.data_without_containers
-        return None if data is None else cls(content.namespace, _short(data), policy.identity, extended_resources)
+        if data is None:
+            return None
+        data = data if len(data) <= _MAX_KEY_BYTES else _hash(data)
+        return cls(content.namespace, data, policy.identity, extended_resources)
 
 
-def _short(data: bytes) -> bytes:
-    return data if len(data) <= _MAX_KEY_BYTES else blake2b(data, digest_size=32).digest()
+def _hash(data: bytes) -> bytes:
+    return blake2b(data, digest_size=32).digest()

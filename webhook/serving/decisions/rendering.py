@@ -7,7 +7,7 @@ import orjson
 
 from webhook.admission.injection import Bypassed, Denied
 from webhook.admission.mutated_pod import Mutated
-from webhook.admission.verdict import Advised, ObjectVerdict, Patched, Unchanged, Verdict, placement_of
+from webhook.admission.verdict import Advised, Allowed, ObjectVerdict, Verdict, placement_of
 from webhook.audit.bounds import Truncator
 from webhook.audit.lines import RecordTemplate, before_json, owner_json, placement_json, qos_class_json
 from webhook.audit.record import Outcome
@@ -15,11 +15,10 @@ from webhook.events.report import Report, report_of
 from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.api.review_answer import ReviewAnswer
 from webhook.objects.admission import counted_kind
-from webhook.placement.framework.result import Placement, PlacementVerdict
+from webhook.placement.framework.result import Placement
 from webhook.placement.waiting.pending_placement import WaitingPod
 from webhook.policy.policy import Policy
 from webhook.runtime.admission_counts import AdmissionCount
-from webhook.runtime.byte_cache import ByteCache
 from webhook.serving.decisions.audit_record import (
     audit_record,
     owner_of,
@@ -27,7 +26,6 @@ from webhook.serving.decisions.audit_record import (
     replaced_values,
     shadow_entry,
 )
-from webhook.serving.decisions.decision_keys import ContentKey
 
 # The size of a rendered decision without its texts.
 _RENDERED_BYTES = 4096
@@ -71,6 +69,8 @@ class Rendered:
     counted: AdmissionCount
     report: Report | None
     """The content of an Event, or None if there is nothing to report."""
+    prediction: Placement | None = None
+    """The placement that binds an allowed pod, to compare it with the node of the pod later."""
     candidate: Candidate | None = None
     """The pod, if room is to be reserved for it."""
 
@@ -84,92 +84,7 @@ class Rendered:
     @property
     def is_unknown(self) -> bool:
         """Return whether the pod is allowed without a prediction."""
-        return self.prediction is not None and self.prediction.verdict == "Unknown"
-
-    @property
-    def prediction(self) -> Placement | None:
-        """Return the placement predicted for an allowed pod."""
-        is_pod = not self.counted.kind
-        return self.placement if is_pod and self.outcome in ("Patched", "Unchanged") else None
-
-
-class PodParts(NamedTuple):
-    """The parts of the audit record that depend only on the pod. They are equal for equal pods."""
-
-    owner: bytes
-    before: bytes
-    qos_class: bytes
-
-
-class _SharedParts(NamedTuple):
-    """The parts of a response and its record that depend only on the injection, the warnings and the verdict."""
-
-    content: bytes
-    patch: bytes
-    decided: bytes
-    counted: AdmissionCount
-
-
-class Renderer:
-    """Renders decisions on pods. Not thread-safe.
-
-    The parts that decisions with the same injection share are cached in at most `cache_bytes`.
-
-    Equal keys must belong to equal injections.
-    """
-
-    def __init__(self, cache_bytes: int) -> None:
-        self.cache: ByteCache[tuple[ContentKey, tuple[str, ...], PlacementVerdict], _SharedParts] = ByteCache(
-            cache_bytes
-        )
-
-    def allowed(
-        self,
-        request: AdmissionRequest,
-        verdict: Patched | Unchanged,
-        policy: Policy,
-        injection: ContentKey | None,
-        pod: PodParts | None,
-    ) -> tuple[Rendered, PodParts | None]:
-        """Return the rendered `verdict` for `request`, and the parts of its pod.
-
-        `pod` are these parts if they are known.
-
-        `injection` is the key of the injection. If it is None, nothing is cached. The returned parts are None if a part
-        is too long for a record.
-        """
-        placement = verdict.placement
-        if injection is None:
-            return render(request, verdict, policy), None
-        key = injection, verdict.warnings, placement.verdict
-        known = self.cache.get(key)
-        if known is None:
-            rendered = render(request, verdict, policy)
-            if not rendered.record.truncated:
-                answer = rendered.answer
-                decided, counted = rendered.record.decided, rendered.counted
-                known = _SharedParts(answer.content, answer.patch, decided, counted)
-                self.cache.put(key, known, rendered.size_bytes)
-            return rendered, pod
-        truncator = Truncator()
-        if pod is None:
-            pod = PodParts(
-                owner_json(owner_of(request.object), truncator),
-                before_json(replaced_values(request.object, verdict.mutated.injection.operations), truncator),
-                qos_class_json(verdict.mutated.qos_class),
-            )
-        of_placement = placement_json(placement_entry(placement), truncator)
-        if truncator.truncated:
-            return render(request, verdict, policy), None
-        annotations = _annotations(verdict.outcome, policy, placement)
-        return Rendered(
-            verdict.outcome,
-            placement,
-            ReviewAnswer(known.content, known.patch, annotations),
-            RecordTemplate(pod.owner, known.decided, of_placement, b"null", pod.before, b"", pod.qos_class),
-            known.counted,
-            report_of(verdict),
-        ), pod
+        return self.placement is not None and self.placement.verdict == "Unknown"
 
 
 def render(
@@ -195,7 +110,38 @@ def render(
     report: Report | None = None
     if not counted.kind and not isinstance(verdict, Advised):
         report = report_of(verdict)
-    return Rendered(record.outcome, placement, answer, RecordTemplate.of(record), counted, report)
+    prediction = verdict.placement.binding if isinstance(verdict, Allowed) else None
+    return Rendered(record.outcome, placement, answer, RecordTemplate.of(record), counted, report, prediction)
+
+
+def render_like(verdict: Allowed, policy: Policy, like: Rendered, equal: Rendered | None) -> Rendered | None:
+    """Return what `render` returns for an allowed pod, or None if a part of its record is too long.
+
+    `like` is the decision on a pod with the same injection, warnings and verdict of the placement check. `equal` is the
+    last decision on an equal pod.
+    """
+    truncator = Truncator()
+    if equal is not None and equal.outcome == like.outcome and not equal.record.truncated:
+        owner, before, qos_class = equal.record.owner, equal.record.before, equal.record.qos_class
+    else:
+        pod = verdict.mutated.content.pod
+        owner = owner_json(owner_of(pod), truncator)
+        before = before_json(replaced_values(pod, verdict.operations), truncator)
+        qos_class = qos_class_json(verdict.mutated.qos_class)
+    placement = verdict.placement
+    of_placement = placement_json(placement_entry(placement), truncator)
+    if truncator.truncated:
+        return None
+    annotations = _annotations(like.outcome, policy, placement)
+    return Rendered(
+        like.outcome,
+        placement,
+        ReviewAnswer(like.answer.content, like.answer.patch, annotations),
+        RecordTemplate(owner, like.record.decided, of_placement, b"null", before, b"", qos_class),
+        like.counted,
+        report_of(verdict),
+        placement.binding,
+    )
 
 
 def _answer(verdict: Verdict | ObjectVerdict, placement: Placement | None, policy: Policy) -> ReviewAnswer:
@@ -203,7 +149,7 @@ def _answer(verdict: Verdict | ObjectVerdict, placement: Placement | None, polic
     if isinstance(verdict, Bypassed):
         annotations["reason"] = verdict.reason
     patch = b""
-    if isinstance(verdict, Patched):
+    if isinstance(verdict, Allowed) and verdict.operations:
         patch = verdict.mutated.injection.patch
     elif isinstance(verdict, Advised) and verdict.operations:
         patch = orjson.dumps(verdict.operations)

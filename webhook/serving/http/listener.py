@@ -57,7 +57,7 @@ class Listener:
     ) -> None:
         self.limits = limits
         self._handler = handler
-        self.at_once, self.when_written = at_once, when_written
+        self._at_once, self._when_written = at_once, when_written
         self._tls = tls
         self._count_failure, self._count_closed = count_failure, count_closed
         self._open: set[HttpProtocol] = set()
@@ -172,7 +172,16 @@ class Listener:
             return
         accepted.setblocking(False)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        protocol = HttpProtocol(self, self._server, accepted, address, self.limits.keepalive_seconds)
+        protocol = HttpProtocol(
+            self._server,
+            accepted,
+            address,
+            self.limits.keepalive_seconds,
+            at_once=self._at_once,
+            when_written=self._when_written,
+            forget=self._forget,
+            answer_failure=self._answer_failure,
+        )
         self._open.add(protocol)
         self._by_address.setdefault(address, set()).add(protocol)
         loop = asyncio.get_running_loop()
@@ -200,7 +209,7 @@ class Listener:
                     "client certificate refused", address=protocol.connection.address, reason=error.verify_message
                 )
             # Any other failed TLS handshake or an early disconnect is not logged: any client can cause it at will.
-            self.forget(protocol)
+            self._forget(protocol)
             protocol.socket.close()
 
     def _ensure_capacity(self, address: str) -> bool:
@@ -224,11 +233,11 @@ class Listener:
         if least.connection.stage == Stage.PROCESSING:
             return False
         self._count_closed("evicted")
-        self.forget(least)
+        self._forget(least)
         least.abort()
         return True
 
-    def forget(self, protocol: HttpProtocol) -> None:
+    def _forget(self, protocol: HttpProtocol) -> None:
         """Stop counting this connection."""
         if protocol.timer is not None:
             protocol.timer.cancel()
@@ -249,7 +258,7 @@ class Listener:
         finally:
             protocol.mark_idle()
 
-    def answer_failure(
+    def _answer_failure(
         self, protocol: HttpProtocol, status: int, exc: BaseException | None, message: str | None
     ) -> web.Response:
         """Log, count and answer a request that is not HTTP (`status` below 500) or failed internally."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from http.client import responses
-from typing import Any, Protocol
+from typing import Any
 
 from aiohttp import HttpVersion11, StreamReader, web
 from aiohttp.http_parser import RawRequestMessage
@@ -33,36 +33,29 @@ _BETWEEN_REQUESTS = (Stage.OPENING, Stage.IDLE)
 AnswerAtOnce = Callable[["HttpProtocol", RawRequestMessage, bytes], Answer | None]
 """Return the answer to a request with this body, which is sent once it is written. None means that it has to wait."""
 
-
-class Owner(Protocol):
-    """The methods of a listener that the protocol of an accepted connection calls."""
-
-    at_once: AnswerAtOnce | None
-    when_written: Callable[[Callable[[Exception | None], None]], None]
-
-    def forget(self, protocol: "HttpProtocol") -> None:
-        """Stop counting this connection."""
-
-    def answer_failure(
-        self, protocol: "HttpProtocol", status: int, exc: BaseException | None, message: str | None
-    ) -> web.Response:
-        """Return the response to a request that is not HTTP (`status` below 500) or failed internally."""
+AnswerFailure = Callable[["HttpProtocol", int, BaseException | None, str | None], web.Response]
+"""Return the response to a request that is not HTTP (with a status below 500) or failed internally, with its cause."""
 
 
 class HttpProtocol(web.RequestHandler):
     """aiohttp's HTTP on one connection, with the state that its listener needs.
 
     A request that can be answered immediately is answered when it arrives. aiohttp's task answers other requests. Not
-    waking this task saves a third of the time of an admission with a cached decision.
+    waking this task saves a third of the time of an admission with a cached decision. `when_written` calls a function
+    once the audit record of the last response by `at_once` is written or has failed. `forget` stops counting this
+    connection.
     """
 
     __slots__ = (
+        "_answer_failure",
+        "_at_once",
         "_body",
         "_closes",
+        "_forget",
         "_head_bytes",
         "_incomplete",
         "_is_answering",
-        "_listener",
+        "_when_written",
         "connection",
         "socket",
         "timer",
@@ -70,11 +63,15 @@ class HttpProtocol(web.RequestHandler):
 
     def __init__(
         self,
-        listener: Owner,
         server: web.Server,
         accepted: socket.socket,
         address: str,
         keepalive_seconds: float,
+        *,
+        at_once: AnswerAtOnce | None,
+        when_written: Callable[[Callable[[Exception | None], None]], None],
+        forget: Callable[["HttpProtocol"], None],
+        answer_failure: AnswerFailure,
     ) -> None:
         loop = asyncio.get_running_loop()
         options: dict[str, Any] = {
@@ -86,7 +83,8 @@ class HttpProtocol(web.RequestHandler):
             "read_bufsize": _BUFFER_BYTES,
         }
         super().__init__(server, loop=loop, **options)
-        self._listener = listener
+        self._at_once, self._when_written = at_once, when_written
+        self._forget, self._answer_failure = forget, answer_failure
         self.socket = accepted
         self.connection = Connection(address, since_seconds=loop.time())
         self.timer: asyncio.TimerHandle | None = None
@@ -174,7 +172,7 @@ class HttpProtocol(web.RequestHandler):
 
     def _answer_at_once(self) -> bool:
         """Answer the request that has arrived, if this needs no waiting. Return whether it is answered."""
-        at_once, (message, content) = self._listener.at_once, self._messages[0]
+        at_once, (message, content) = self._at_once, self._messages[0]
         if at_once is None or self._waiter is None or self._waiter.done() or self._paused:
             return False
         if self.connection.stage not in _BETWEEN_REQUESTS or not isinstance(message, RawRequestMessage):
@@ -200,14 +198,14 @@ class HttpProtocol(web.RequestHandler):
         if self._parser is not None:
             self._parser.message_consumed()
         self._request_in_progress, self._closes = True, message.should_close
-        self._listener.when_written(partial(self._send, answer))
+        self._when_written(partial(self._send, answer))
         return True
 
     def _send(self, answer: Answer, failure: Exception | None) -> None:
         """Send `answer`, whose audit record is written, or handle the `failure` to write it."""
         self._is_answering = self._request_in_progress = False
         if failure is not None:
-            answer = Answer(500, (self._listener.answer_failure(self, 500, failure, None).text or "").encode())
+            answer = Answer(500, (self._answer_failure(self, 500, failure, None).text or "").encode())
             self._closes = True
         if self.transport is not None:
             self.transport.write(http_answer(answer, closes=self._closes))
@@ -239,7 +237,7 @@ class HttpProtocol(web.RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         """Remove the connection from its listener."""
         super().connection_lost(exc)
-        self._listener.forget(self)
+        self._forget(self)
 
     def handle_error(
         self,
@@ -249,7 +247,7 @@ class HttpProtocol(web.RequestHandler):
         message: str | None = None,
     ) -> web.StreamResponse:
         """Return the response to a request that is not HTTP or that failed, and log it in one line."""
-        return self._listener.answer_failure(self, status, exc, message)
+        return self._answer_failure(self, status, exc, message)
 
 
 def http_answer(answer: Answer, *, closes: bool = False) -> bytes:

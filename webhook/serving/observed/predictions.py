@@ -60,6 +60,8 @@ class _Predicted:
     best: Bits
     feasible: Bits
     is_beside_others: bool
+    size_bytes: int
+    """The size of the sets."""
     pods: int = 0
 
     @classmethod
@@ -68,14 +70,12 @@ class _Predicted:
         if placement.best_rows is not None:
             is_best = np.zeros(len(rows), dtype=np.bool_)
             is_best[placement.best_rows] = True
-            is_best[[rows[name] for name in placement.possible_nodes if name in rows]] = True
+            if placement.possible_nodes:
+                is_best[[rows[name] for name in placement.possible_nodes if name in rows]] = True
             best = np.packbits(is_best)
         feasible = _NO_BITS if placement.feasible_mask is None else np.packbits(placement.feasible_mask)
-        return cls(placement.verdict, placement.node, rows, best, feasible, placement.reserved_pods > 0)
-
-    @property
-    def size_bytes(self) -> int:
-        return self.best.nbytes + self.feasible.nbytes
+        is_beside_others, size_bytes = placement.reserved_pods > 0, best.nbytes + feasible.nbytes
+        return cls(placement.verdict, placement.node, rows, best, feasible, is_beside_others, size_bytes)
 
 
 @dataclass(slots=True, eq=False)
@@ -128,7 +128,10 @@ class Predictions:
             self._forget(next(reversed(numbers)))
         if placement.verdict == "Unknown":
             return
-        predicted = self._shared(placement, rows)
+        if self._last is None or self._last[0] is not placement or self._last[1].rows is not rows:
+            # The placement keeps its snapshot in memory, until the next one.
+            self._last = placement, _Predicted.of(placement, rows)
+        predicted = self._last[1]
         number, self._next = self._next, self._next + 1
         self._predictions[number] = _Prediction(key, at_seconds, predicted)
         self._numbers.setdefault(key, {})[number] = None
@@ -193,13 +196,6 @@ class Predictions:
                 if is_certain or _is_close(created_seconds, self._predictions[number].at_seconds):
                     return number
         return None
-
-    def _shared(self, placement: Placement, rows: Mapping[str, int]) -> _Predicted:
-        """Return the compared part of `placement`. Successive calls with the same placement return the same object."""
-        if self._last is None or self._last[0] is not placement or self._last[1].rows is not rows:
-            # The placement keeps its snapshot in memory, until the next one.
-            self._last = placement, _Predicted.of(placement, rows)
-        return self._last[1]
 
     def _count(self, predicted: _Predicted, pods: int) -> None:
         if predicted.pods == 0:

@@ -1,6 +1,8 @@
 """Scorers that follow the policy."""
 
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -12,11 +14,29 @@ from webhook.placement.framework.result import Placement
 from webhook.placement.scorer import PodSignature
 from webhook.policy.policy import Policy
 from webhook.runtime.byte_cache import ByteCache
-from webhook.serving.decisions.deciders import TimedScorer
 
 _MOST_SCORERS = 4
 # The fields of the policy that predictions depend on, beside the profile.
 _READ = {"accelerators", "allowed_schedulers", "node_templates", "pack_gpus", "schedulers", "temporary_taints"}
+
+
+@dataclass(frozen=True, slots=True)
+class TimedScorer:
+    """Schedulers that report the duration of each prediction in seconds to `observe`."""
+
+    scorer: BackendSchedulers
+    observe: Callable[[float], None]
+
+    def answer(self, asked: PodSignature, snapshot: Snapshot, expired: Callable[[], bool]) -> Placement:
+        """Return the placement of the schedulers."""
+        began_seconds = time.perf_counter()
+        placement = self.scorer.answer(asked, snapshot, expired)
+        self.observe(time.perf_counter() - began_seconds)
+        return placement
+
+    def feasible_rows(self, asked: PodSignature, snapshot: Snapshot, expired: Callable[[], bool]) -> Rows:
+        """Return the feasible rows of the schedulers. Their duration is not reported."""
+        return self.scorer.feasible_rows(asked, snapshot, expired)
 
 
 class PolicyScorer:
@@ -36,7 +56,7 @@ class PolicyScorer:
     ) -> None:
         self._make = make
         self._observe = observe
-        self._kept: dict[bytes, TimedScorer[BackendSchedulers]] = {}
+        self._kept: dict[bytes, TimedScorer] = {}
         self._use(policy)
 
     @property
@@ -44,7 +64,7 @@ class PolicyScorer:
         """Return the caches of the scorers, for metrics. Any thread may read them."""
         return tuple(cache for each in tuple(self._kept.values()) for cache in each.scorer.caches)
 
-    def of(self, policy: Policy) -> TimedScorer[BackendSchedulers]:
+    def of(self, policy: Policy) -> TimedScorer:
         """Return the scorer of `policy`. For the same policy, it is the same object."""
         if policy is not self._policy:
             self._use(policy)

@@ -161,9 +161,9 @@ class Dispatcher:
         try:
             if self._monotonic_seconds() >= arrival.overdue_seconds:
                 raise OverdueError
-            work_budget = self._work_budget(arrival, slice_seconds)
-            policy, cluster = self._policy(), self._cluster()
-            decision = self._admissions.decide(self._small, body, policy, cluster, work_budget)
+            policies = self._policy()
+            work_budget = self._work_budget(arrival, slice_seconds, policies)
+            decision = self._admissions.decide(self._small, body, policies, self._cluster(), work_budget)
             return self._admissions.finish(decision, arrival)
         except TimeSliceEndedError:
             self._overruns.add_slice(body, address)
@@ -239,10 +239,10 @@ class Dispatcher:
             self._admissions.count_refusal(CLIENT_GONE)
             raise
 
-    def _work_budget(self, arrival: Arrival, slice_seconds: float | None) -> WorkBudget:
+    def _work_budget(self, arrival: Arrival, slice_seconds: float | None, policies: PolicyOrSet) -> WorkBudget:
         return WorkBudget(
             float("-inf") if self.draining else arrival.deadline_seconds,
-            self._policy().spec.placement_check.work_budget_milliseconds,
+            policies.spec.placement_check.work_budget_milliseconds,
             monotonic_seconds=self._monotonic_seconds,
             cpu_seconds=time.thread_time,
             slice_seconds=slice_seconds,
@@ -270,7 +270,7 @@ class Dispatcher:
                 job.answer.set_exception(error)
 
     def _start(self, job: Job) -> None:
-        work_budget = self._work_budget(job.arrival, None)
+        work_budget = self._work_budget(job.arrival, None, self._policy())
         task = partial(job.context.run, job.work.begin(work_budget))
         if self._worker is None:
             self._worker = Worker(asyncio.get_running_loop())

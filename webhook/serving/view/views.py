@@ -3,11 +3,9 @@
 import math
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 from webhook.admission.cluster_view import ClusterView
 from webhook.cluster.snapshot import Snapshot
-from webhook.serving.waiting.waiting_pods import WaitingPods
 from webhook.watch.live import LiveCluster
 
 _SHARED_SECONDS = 0.02
@@ -117,25 +115,3 @@ class SnapshotThrottle:
     def forget(self) -> None:
         """Let the next admission get a new view."""
         self._view = None
-
-
-class ReservedView:
-    """Adds the assumed pods to the view that `cluster` returns. The same view is returned until something changes."""
-
-    def __init__(self, cluster: Callable[[], ClusterView], waiting: WaitingPods) -> None:
-        self._cluster = cluster
-        self._waiting = waiting
-        self._view: ClusterView | None = None
-
-    def __call__(self) -> ClusterView:
-        """Return the current view with the waiting pods."""
-        cluster = self._cluster()
-        if cluster.stale_reason or not cluster.snapshot.nodes:
-            return cluster
-        waiting, known = self._waiting, self._view
-        waiting.before_review(cluster.snapshot)
-        is_known = known is not None and known.snapshot is waiting.base and known.minute == cluster.minute
-        if known is None or not is_known or known.scorer is not cluster.scorer:
-            # The pods that wait can have followed a later snapshot than `cluster` has.
-            self._view = known = replace(cluster, snapshot=waiting.base, assumed=waiting, reserves=waiting.reserves)
-        return known

@@ -10,11 +10,14 @@
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
+from webhook.admission.cluster_view import ClusterView
 from webhook.backends.references import GangRequest
 from webhook.cluster.pods.pending_pods import PendingPod, PodKey, pending_changes
 from webhook.cluster.snapshot import Snapshot
+from webhook.kube.api.admission import AdmissionRequest
 from webhook.kube.pod.gang_key import GANG, gangs_of
 from webhook.kube.pod.pod_identity import PodIdentity
 from webhook.kube.pod.stored_pod import Binding
@@ -66,19 +69,47 @@ class WaitingPods(QueuedPods):
         # The pods that lose their room with the next change.
         self._gone: list[int] = []
         self._retry_at_seconds = self._abandon_at_seconds = 0.0
+        self._shown_in: ClusterView | None = None
 
     @property
     def total(self) -> int:
         """Return the number of waiting pods, with and without room."""
         return len(self._table)
 
-    def before_review(self, snapshot: Snapshot) -> None:
-        """Show the assumed pods on `snapshot`, or a later one, after placing new pods for a few milliseconds."""
-        self._follow(snapshot)
+    def shown_in(self, cluster: ClusterView) -> ClusterView:
+        """Return `cluster` with the assumed pods, on its snapshot or a later one, after placing new pods for a few ms.
+
+        The same view is returned until something changes.
+        """
+        if cluster.stale_reason or not cluster.snapshot.nodes:
+            return cluster
+        self._follow(cluster.snapshot)
         if self._outdated_after is not self._too_many_after:
             self._place_again(_SLICE_SECONDS, _MOST_PLACED_AGAIN)
         if self._ready and not self.is_mostly_sampled:
             self._place(self._ready, _SLICE_SECONDS)
+        shown = self._shown_in
+        is_known = shown is not None and shown.snapshot is self.base and shown.minute == cluster.minute
+        if shown is None or not is_known or shown.scorer is not cluster.scorer:
+            self._shown_in = shown = replace(cluster, snapshot=self.base, assumed=self, reserves=self.reserves)
+        return shown
+
+    def without_earlier(self, request: AdmissionRequest, cluster: ClusterView) -> ClusterView:
+        """Return `cluster` without the room that an earlier admission of the same pod reserved."""
+        if not cluster.assumed:
+            return cluster
+        number = self.find_admitted(request.identity)
+        if number is None:
+            return cluster
+        if request.dry_run:
+            return replace(cluster, assumed=cluster.assumed.without((number,)))
+        if cluster.assumed is self:
+            self._end_wait(number)
+            self._forget_gone()
+        else:
+            # The worker thread has a copy of its own.
+            cluster.assumed.forget((number,))
+        return cluster
 
     def settle(self, snapshot: Snapshot) -> None:
         """Place pods in the background, so that admissions need not wait for their placement."""
@@ -121,11 +152,6 @@ class WaitingPods(QueuedPods):
                 self._resume_gang(gang)
         else:
             self._enqueue((number,))
-
-    def withdraw(self, identity: PodIdentity) -> None:
-        """Release the room of a pod that is not seen in the cluster yet, because it is being admitted again."""
-        self._end_wait(self._table.find_admitted(identity))
-        self._forget_gone()
 
     def bound(self, pod: Binding) -> None:
         """Record that a pod is bound, so that it does not wait on the next snapshot."""
