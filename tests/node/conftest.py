@@ -49,7 +49,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         return
     try:
         if "real_node" in asked:
-            require_machine()
+            require_machine(enforces_policies="enforced" in asked)
             programs = session.config.stash[_PROGRAMS] = node_programs(os.environ, _progress)
             for name in _PROGRAM_OF.keys() & asked:
                 programs.paths.update(program_paths(_PROGRAM_OF[name], os.environ, _progress))

@@ -12,13 +12,16 @@ from tests.node.running.archive import write_image
 from tests.node.running.machine import MissingMachine, require_machine
 
 
-def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("enforces_policies", "further"), [(False, ""), (True, " ipset")])
+def test_missing_programs_are_named_with_their_packages(
+    enforces_policies: bool, further: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(machine, "lacking_privileges", lambda: "")
     monkeypatch.setattr(machine, "CNI_PLUGINS", tmp_path)
     monkeypatch.setattr(machine, "search_path", lambda: str(tmp_path))
     with pytest.raises(MissingMachine) as missing:
-        require_machine()
-    packages = "conntrack containernetworking-plugins iproute2 iptables mount procps runc util-linux"
+        require_machine(enforces_policies=enforces_policies)
+    packages = f"conntrack containernetworking-plugins iproute2{further} iptables mount procps runc util-linux"
     assert str(missing.value) == f"a node needs more programs: apt-get install {packages}"
 
 

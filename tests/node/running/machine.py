@@ -20,6 +20,8 @@ _PROGRAMS = {
     "sysctl": "procps",
 }
 _IMAGE_PROGRAMS = {"docker": "docker.io", "debootstrap": "debootstrap"}
+# Of kube-router.
+_POLICY_PROGRAMS = {"ipset": "ipset"}
 _CNI_PLUGINS = ("bridge", "host-local", "loopback", "portmap")
 # The numbers of the capabilities in the kernel's capability.h.
 _NEEDED = {"CAP_SYS_ADMIN": 21, "CAP_NET_ADMIN": 12}
@@ -30,8 +32,10 @@ class MissingMachine(Exception):  # noqa: N818 - a finding: the short form of th
     """This machine cannot run a node; says in one line what is missing and what to do."""
 
 
-def require_machine(*, builds_image: bool = False) -> None:
-    """Return if this machine can run a node, and with `builds_image` build the image for it.
+def require_machine(*, builds_image: bool = False, enforces_policies: bool = False) -> None:
+    """Return if this machine can run a node.
+
+    With `builds_image`, it must be able to build the image, and with `enforces_policies` to enforce NetworkPolicies.
 
     Raises:
         MissingMachine: the system, a privilege or a program is missing.
@@ -40,7 +44,7 @@ def require_machine(*, builds_image: bool = False) -> None:
         raise MissingMachine(f"a node needs Linux: this is {sys.platform}")
     if lacking := lacking_privileges():
         raise MissingMachine(f"a node needs root with {' and '.join(_NEEDED)}: {lacking}")
-    needed = _PROGRAMS | (_IMAGE_PROGRAMS if builds_image else {})
+    needed = _PROGRAMS | (_IMAGE_PROGRAMS if builds_image else {}) | (_POLICY_PROGRAMS if enforces_policies else {})
     packages = {package for program, package in needed.items() if shutil.which(program, path=search_path()) is None}
     if any(not (CNI_PLUGINS / plugin).exists() for plugin in _CNI_PLUGINS):
         packages.add("containernetworking-plugins")
