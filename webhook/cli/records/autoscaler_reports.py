@@ -153,7 +153,7 @@ def _reached_maximum(group: JsonObject) -> int | None:
 
 
 def _since(group: JsonObject) -> str:
-    """Return the begin of the backoff as ` since 14:02 UTC`, with the date if that is not the date of the status."""
+    """Return the start of the backoff as ` since 14:02 UTC`, with the date if it differs from that of the status."""
     begin, last = (_time(field(group, "scaleUp", key)) for key in ("lastTransitionTime", "lastProbeTime"))
     if begin is None:
         return ""

@@ -40,7 +40,7 @@ def pods_ready_timeout(config_map: Mapping[str, Any]) -> str:
 
 
 def _release(config_map: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the minor release of Kueue; (0, 0) if it is not known."""
+    """Return the minor release of Kueue, or (0, 0) if it is not known."""
     label = field(config_map, "metadata", "labels", _VERSION_LABEL)
     found = re.match(r"v?(\d{1,4})\.(\d{1,4})", label) if isinstance(label, str) else None
     return (int(found[1]), int(found[2])) if found else (0, 0)

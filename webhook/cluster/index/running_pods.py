@@ -150,7 +150,10 @@ class RunningPods:
         *,
         terminating: bool = True,
     ) -> Codes:
-        """Return the row of each selected pod in `namespaces` (None: all); `terminating` includes ending pods."""
+        """Return the row of each selected pod in `namespaces`, or in all of them if it is None.
+
+        With `terminating`, pods that are being deleted are included.
+        """
         for last in self._last_selected[:1]:
             if last[:3] == (namespaces, selector, terminating):
                 return last.rows

@@ -82,7 +82,7 @@ def read_gathering(
 
 
 class _Order(NamedTuple):
-    """A request `within`, and `apart`, the topology key of a spreading that it excludes, or "" if there is none."""
+    """A request `within` a domain. `apart` is the topology key of a spreading that it excludes, or ""."""
 
     within: Within
     apart: str
