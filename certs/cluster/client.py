@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from certs.registration import FIELD_MANAGER, Target
 from webhook.documents.documents import JsonObject
-from webhook.watch.api_errors import ApiServerError, UnreachableError
+from webhook.watch.api_errors import ApiServerError, UnreachableError, is_accepted
 from webhook.watch.api_server import CONFLICT, NOT_FOUND, ApiServer, ClientConfig
 
 TOO_MANY_REQUESTS = 429
@@ -84,13 +84,7 @@ class Cluster:
         Raises:
             ApiServerError: the API server does not answer or rejects the request.
         """
-        try:
-            await self.api.patch(name.path, patch, self._query(self.manager))
-        except ApiServerError as error:
-            if error.code in (CONFLICT, NOT_FOUND):
-                return False
-            raise
-        return True
+        return await is_accepted(self.api.patch(name.path, patch, self._query(self.manager)), CONFLICT, NOT_FOUND)
 
     def _query(self, manager: str) -> dict[str, str]:
         return {"fieldManager": manager} | ({"dryRun": "All"} if self.dry_run else {})

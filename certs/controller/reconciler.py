@@ -29,7 +29,7 @@ from certs.secret import (
 )
 from certs.webhook_rules import WebhookRules
 from webhook.documents.documents import JsonObject
-from webhook.watch.api_errors import ApiServerError
+from webhook.watch.api_errors import ApiServerError, is_accepted
 from webhook.watch.api_server import CONFLICT, ApiServer
 
 _PROBE_AGAIN = timedelta(seconds=2)
@@ -215,14 +215,8 @@ class Reconciler:
 
     async def _created(self, cluster: Cluster, name: ObjectName, content: JsonObject) -> bool:
         """Create an object. Return false if another controller has created it in the meantime."""
-        try:
-            # A manager of its own: an apply of another controller at the same time conflicts with this one.
-            await cluster.apply(name, content, manager=f"{OWNER}-{self._options.instance}")
-        except ApiServerError as error:
-            if error.code == CONFLICT:
-                return False
-            raise
-        return True
+        # A manager of its own: an apply of another controller at the same time conflicts with this one.
+        return await is_accepted(cluster.apply(name, content, manager=f"{OWNER}-{self._options.instance}"), CONFLICT)
 
     async def _counted(self, action: str, writing: Awaitable[bool], **facts: object) -> None:
         """Count and log one write. `writing` returns false if another client was faster, which is not an error."""

@@ -7,17 +7,15 @@ from object, reason and topic, so that all replicas count in one Event.
 Writing only needs the verbs create and patch, because an empty patch returns the Event without changing it.
 """
 
-from collections.abc import Awaitable
 from datetime import UTC, datetime
 from hashlib import blake2b
-from http import HTTPStatus
 
 from webhook.documents.documents import JsonObject, field
 from webhook.events.backlog import PendingReport
 from webhook.events.subject import ObjectReference
 from webhook.kube.names import DEFAULT_NAMESPACE
-from webhook.watch.api_errors import ApiServerError
-from webhook.watch.api_server import ApiServer
+from webhook.watch.api_errors import ApiServerError, is_accepted
+from webhook.watch.api_server import CONFLICT, NOT_FOUND, ApiServer
 
 COMPONENT = "placement-webhook"
 _LONGEST_NAME = 253
@@ -39,23 +37,12 @@ async def write(
     path = f"/api/v1/namespaces/{event['metadata']['namespace']}/events"
     named = f"{path}/{event['metadata']['name']}"
     for _ in range(_ATTEMPTS):
-        if await _is_accepted(server.create(path, event, _QUERY), HTTPStatus.CONFLICT) or target.kind == "Pod":
+        if await is_accepted(server.create(path, event, _QUERY), CONFLICT) or target.kind == "Pod":
             return
         # Another replica can raise the count meanwhile, or the API server drop the Event.
-        if await _is_accepted(_raise(server, named, event), HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND):
+        if await is_accepted(_raise(server, named, event), CONFLICT, NOT_FOUND):
             return
-    raise ApiServerError(f"the Event {named} changes all the time", HTTPStatus.CONFLICT)
-
-
-async def _is_accepted(request: Awaitable[object], *refusals: int) -> bool:
-    """Return whether the API server accepts `request`, or false if it responds with one of `refusals`."""
-    try:
-        await request
-    except ApiServerError as error:
-        if error.code not in refusals:
-            raise
-        return False
-    return True
+    raise ApiServerError(f"the Event {named} changes all the time", CONFLICT)
 
 
 async def _raise(server: ApiServer, named: str, event: JsonObject) -> None:

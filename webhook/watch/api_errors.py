@@ -1,7 +1,7 @@
 """Errors of the API server, and response bodies with size limits, because users decide how large an object is."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 
 import aiohttp
 import orjson
@@ -28,6 +28,21 @@ class TooLargeError(ApiServerError):
 
 class UnreachableError(ApiServerError):
     """The API server did not respond to a request."""
+
+
+async def is_accepted(request: Awaitable[object], *refusals: int) -> bool:
+    """Return whether the API server accepts `request`, or false if it responds with one of `refusals`.
+
+    Raises:
+        ApiServerError: the request failed for another reason, or timed out.
+    """
+    try:
+        await request
+    except ApiServerError as error:
+        if error.code not in refusals:
+            raise
+        return False
+    return True
 
 
 # 100 ordinary pods have about 1 MiB. Decoded, dense JSON takes twenty times as much.

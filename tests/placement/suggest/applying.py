@@ -14,8 +14,7 @@ from webhook.placement.suggest.pod_changes import (
     TolerateTaint,
     WithoutHostPort,
     WithoutNodeSelector,
-    WithoutPodAffinity,
-    WithoutPodAntiAffinity,
+    WithoutPodTerms,
     WithoutRequirement,
     WithoutSpread,
     WithoutTerms,
@@ -105,13 +104,8 @@ def _(change: WithoutHostPort, world: World) -> None:
 
 
 @_apply.register
-def _(change: WithoutPodAffinity, world: World) -> None:
-    del world.pod["spec"]["affinity"]["podAffinity"][_REQUIRED]
-
-
-@_apply.register
-def _(change: WithoutPodAntiAffinity, world: World) -> None:
-    del world.pod["spec"]["affinity"]["podAntiAffinity"][_REQUIRED]
+def _(change: WithoutPodTerms, world: World) -> None:
+    del world.pod["spec"]["affinity"][change.kind][_REQUIRED]
 
 
 @_apply.register

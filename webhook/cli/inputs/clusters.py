@@ -10,7 +10,7 @@ from typing import TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from webhook.cli.inputs.files import PATH, file_option, open_bytes, options, place_of
+from webhook.cli.inputs.files import PATH, Option, file_option, open_bytes, options, place_of
 from webhook.cluster.cache.resources import RESOURCES, Resource
 from webhook.cluster.cluster_file import snapshot_from_documents
 from webhook.cluster.snapshot import Snapshot
@@ -89,18 +89,17 @@ release_option = click.option(
 )
 
 
-live_options = options(
-    file_option(
-        "--kubeconfig",
-        kind=PATH,
-        help="The live cluster of this kubeconfig; default as in kubectl: $KUBECONFIG, else ~/.kube/config.",
-    ),
-    click.option(
-        "--context",
-        metavar="NAME",
-        shell_complete=complete_context,
-        help="A context of the kubeconfig; default: its current context.",
-    ),
+def live_options_with(kubeconfig: str, context: str) -> Option:
+    """Return `--kubeconfig` and `--context` with these texts as help."""
+    return options(
+        file_option("--kubeconfig", kind=PATH, help=kubeconfig),
+        click.option("--context", metavar="NAME", shell_complete=complete_context, help=context),
+    )
+
+
+live_options = live_options_with(
+    "The live cluster of this kubeconfig; default as in kubectl: $KUBECONFIG, else ~/.kube/config.",
+    "A context of the kubeconfig; default: its current context.",
 )
 
 

@@ -17,8 +17,8 @@ from webhook.audit.pods import SUFFIXES as POD_SUFFIXES
 from webhook.audit.reading import rotated_files
 from webhook.audit.selection import parse_moment
 from webhook.audit.sources import STANDARD_INPUT, Download, Sources
-from webhook.cli.inputs.clusters import complete_context
-from webhook.cli.inputs.files import FILE, PATH, Command, file_option, options
+from webhook.cli.inputs.clusters import live_options_with
+from webhook.cli.inputs.files import FILE, Command, options
 from webhook.cli.output.terminal import echo
 from webhook.documents.field import InvalidInput, invalid, required
 from webhook.documents.listing import plural
@@ -174,16 +174,9 @@ webhook_namespace_option = click.option(
 )
 _SOURCE_OPTIONS = (
     click.argument("files", type=FILE, metavar="[FILE...|-]", nargs=-1),
-    file_option(
-        "--kubeconfig",
-        kind=PATH,
-        help="Read the logs of the running replicas in the cluster of this kubeconfig, instead of files.",
-    ),
-    click.option(
-        "--context",
-        metavar="NAME",
-        shell_complete=complete_context,
-        help="A context of the kubeconfig; without --kubeconfig, of $KUBECONFIG or ~/.kube/config.",
+    live_options_with(
+        "Read the logs of the running replicas in the cluster of this kubeconfig, instead of files.",
+        "A context of the kubeconfig; without --kubeconfig, of $KUBECONFIG or ~/.kube/config.",
     ),
     webhook_namespace_option,
     click.option(

@@ -1,20 +1,20 @@
 """Read the logs of all running replicas through the API server, into files of a folder."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import click
 
 from webhook.audit.sources import Download
 from webhook.cli.inputs.installed_servers import options
 from webhook.cli.inputs.live import ask
-from webhook.documents.documents import field as value_of
+from webhook.documents.documents import JsonObject, field
 from webhook.documents.field import InvalidInput, invalid
 from webhook.documents.parts import listed
 from webhook.watch.api_errors import ApiServerError
@@ -31,8 +31,6 @@ _CONTAINER = "webhook"
 _STANDARD_OUTPUT = "-"
 _SILENCE_SECONDS = 30.0
 _MOST_LOG_BYTES = 1024**3
-
-JsonObject = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +72,9 @@ async def _download(server: ApiServer, selection: ReplicaSelection, folder: Path
 
 async def _pods(server: ApiServer, selection: ReplicaSelection) -> Sequence[JsonObject]:
     """Return the pods in the order of their names."""
-    pods: list[dict[str, Any]] = []
+    pods: list[JsonObject] = []
 
-    async def take(items: list[dict[str, Any]], begins: bool) -> None:
+    async def take(items: list[JsonObject], begins: bool) -> None:
         if begins:
             pods.clear()
         pods.extend(items)
@@ -111,9 +109,9 @@ def _logs_of(server: ApiServer, selection: ReplicaSelection, pod: JsonObject) ->
         return server.chunks(f"/api/v1/namespaces/{selection.namespace}/pods/{name}/log", query, _SILENCE_SECONDS)
 
     status = statuses.get(container, {})
-    if has_restarted := bool(value_of(status, "lastState", "terminated")):
+    if has_restarted := bool(field(status, "lastState", "terminated")):
         yield _Log(f"{name} (before its restart)", log(previous="true"))
-    if has_restarted or any(value_of(status, "state", state) for state in ("running", "terminated")):
+    if has_restarted or any(field(status, "state", state) for state in ("running", "terminated")):
         yield _Log(name, log())
 
 
@@ -144,4 +142,4 @@ def not_writable(error: OSError, folder: Path) -> click.ClickException:
 
 
 def _name_of(pod: JsonObject) -> str:
-    return str(value_of(pod, "metadata", "name"))
+    return str(field(pod, "metadata", "name"))

@@ -28,8 +28,7 @@ from webhook.placement.suggest.changes import Change, Scenario
 from webhook.placement.suggest.pod_changes import (
     TolerateTaint,
     WithoutNodeSelector,
-    WithoutPodAffinity,
-    WithoutPodAntiAffinity,
+    WithoutPodTerms,
     WithoutRequirement,
     WithoutSpread,
     WithoutTerms,
@@ -53,8 +52,8 @@ _OVERCOMMIT = "overcommit"
 
 # The changes of the pod that remove a reason.
 _CHANGE_BY_REASON: Mapping[str, Change] = {
-    inter_pod_affinity.ERR_REASON_AFFINITY: WithoutPodAffinity(),
-    inter_pod_affinity.ERR_REASON_ANTI_AFFINITY: WithoutPodAntiAffinity(),
+    inter_pod_affinity.ERR_REASON_AFFINITY: WithoutPodTerms("podAffinity"),
+    inter_pod_affinity.ERR_REASON_ANTI_AFFINITY: WithoutPodTerms("podAntiAffinity"),
     pod_topology_spread.ERR_REASON_CONSTRAINTS_NOT_MATCH: WithoutSpread(),
     pod_topology_spread.ERR_REASON_NODE_LABEL_NOT_MATCH: WithoutSpread(),
 }

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from webhook.cluster.index.node_selector import Requirement, Term
 from webhook.kube.pod.ports import HostPort
@@ -131,27 +132,18 @@ class WithoutHostPort(Without):
 
 
 @dataclass(frozen=True, slots=True)
-class WithoutPodAffinity(Without):
-    """Remove the required podAffinity."""
+class WithoutPodTerms(Without):
+    """Remove the required podAffinity, or the required podAntiAffinity."""
+
+    kind: Literal["podAffinity", "podAntiAffinity"]
 
     def __str__(self) -> str:
-        return "its required podAffinity"
+        return f"its required {self.kind}"
 
     def _changed(self, pod: PodInfo) -> PodInfo:
-        terms = replace(pod.inter_pod.terms, required=())
-        return pod._replace(inter_pod=replace(pod.inter_pod, terms=terms))
-
-
-@dataclass(frozen=True, slots=True)
-class WithoutPodAntiAffinity(Without):
-    """Remove the required podAntiAffinity."""
-
-    def __str__(self) -> str:
-        return "its required podAntiAffinity"
-
-    def _changed(self, pod: PodInfo) -> PodInfo:
-        terms = replace(pod.inter_pod.terms, anti_required=())
-        return pod._replace(inter_pod=replace(pod.inter_pod, terms=terms))
+        terms = pod.inter_pod.terms
+        kept = replace(terms, required=()) if self.kind == "podAffinity" else replace(terms, anti_required=())
+        return pod._replace(inter_pod=replace(pod.inter_pod, terms=kept))
 
 
 @dataclass(frozen=True, slots=True)
