@@ -30,7 +30,7 @@ EVICTION = PredictedPreemption(nodes=("node-7",), least=2, most=2, candidates=1)
 
 def allowed(placement: Placement) -> Allowed:
     assert isinstance(TRAINING, Mutated)
-    return Allowed("training", TRAINING, (), placement)
+    return Allowed(TRAINING, (), placement)
 
 
 def placed(verdict: str, message: str = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.") -> Placement:

@@ -268,7 +268,7 @@ def conclude(result: Mutated, placement: Placement, of_cluster: tuple[str, ...])
         overdue = [f"placement check: {line}" for line in placement.overdue]
         verdict = f"placement check: {placement.verdict}: {message}"
         warnings = (*warnings, verdict, *in_part, *exemptions, *suggestions, *overdue)
-    return Allowed(injection.workload_type, result, warnings, placement)
+    return Allowed(result, warnings, placement)
 
 
 def under_object(error: InvalidInput) -> InvalidInput:

@@ -14,10 +14,14 @@ from webhook.placement.scheduler import Placement
 class Allowed:
     """An allowed pod that the policy applies to: `Unchanged` if it already complies with the policy, else `Patched`."""
 
-    workload_type: str
     mutated: Mutated
     warnings: tuple[str, ...]
     placement: Placement
+
+    @property
+    def workload_type(self) -> str:
+        """Return the type of the workload."""
+        return self.mutated.injection.workload_type
 
     @property
     def outcome(self) -> Literal["Patched", "Unchanged"]:

@@ -21,7 +21,7 @@ from webhook.runtime.admission_counts import AdmissionCount
 from webhook.runtime.byte_cache import value_count
 from webhook.runtime.metrics import Metrics
 from webhook.serving.connection import Arrival
-from webhook.serving.decisions.audit_record import audit_record
+from webhook.serving.decisions.audit_record import error_record
 from webhook.serving.decisions.deciders import Decider
 from webhook.serving.decisions.pod_recorder import PodRecorder
 from webhook.serving.decisions.rendering import Candidate, Rendered, render
@@ -274,7 +274,7 @@ class Admissions:
         )
 
     def _audit_error(self, decision: Decision, arrival: Arrival, decision_id: str, error: str) -> None:
-        common = RecordTemplate.of(audit_record(decision.request, error, decision.policy))
+        common = RecordTemplate.of(error_record(decision.request, error, decision.policy))
         self._stage(decision.request, arrival, decision_id, common)
 
 

@@ -1,6 +1,7 @@
 """Builds the audit record of a request and its verdict."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from webhook.admission.injection import Bypassed, Denied
@@ -23,19 +24,16 @@ from webhook.placement.scheduler import Placement
 from webhook.policy.policy import Policy
 
 
-def audit_record(
-    request: AdmissionRequest,
-    verdict: Verdict | ObjectVerdict | str,
-    policy: Policy,
-    *,
-    shadow: ShadowEntry | None = None,
-) -> AuditRecord:
-    """Return the audit record of one admission. If `verdict` is a string, it is the message of an internal error.
+def audit_record(request: AdmissionRequest, verdict: Verdict | ObjectVerdict, policy: Policy) -> AuditRecord:
+    """Return the audit record of one admission.
 
-    `shadow` is the response that was not sent because of shadow mode. Fields that differ between equal pods are empty,
-    so that the record can be a template.
+    Fields that differ between equal pods are empty, so that the record can be a template.
     """
-    answer = shadow_entry(verdict)
+    placement, error = placement_of(verdict), None
+    if isinstance(verdict, Bypassed):
+        error = verdict.reason
+    elif isinstance(verdict, Denied):
+        error = verdict.denial.message
     return AuditRecord(
         time="",
         decision="",
@@ -46,36 +44,40 @@ def audit_record(
         name=request.name,
         owner=owner_of(request.object),
         user=request.user,
-        workload_type=None if isinstance(verdict, str) else verdict.workload_type,
+        workload_type=verdict.workload_type,
         policy=PolicyName(policy.name, policy.revision),
-        outcome="Error" if isinstance(verdict, str) else verdict.outcome,
-        rules=answer.rules,
-        patch=answer.patch,
-        warnings=answer.warnings,
-        placement=answer.placement,
-        error=answer.message,
+        outcome=verdict.outcome,
+        rules=tuple(RuleEntry(rule.name, rule.edits, rule.skipped) for rule in verdict.rules),
+        patch=tuple(verdict.operations),
+        warnings=verdict.warnings,
+        placement=placement_entry(placement) if placement else None,
+        error=error,
         duration_ms=0.0,
         replica="",
         kind=request.kind or POD,
         qos_class=verdict.mutated.qos_class if isinstance(verdict, Allowed) else None,
-        before=replaced_values(request.object, (shadow or answer).patch),
-        shadow=shadow,
+        before=replaced_values(request.object, verdict.operations),
     )
 
 
-def shadow_entry(verdict: Verdict | ObjectVerdict | str) -> ShadowEntry:
-    """Return the entry for `verdict`, a verdict or the message of an error, which shadow mode did not enforce."""
-    if isinstance(verdict, str):
-        return ShadowEntry("Error", message=verdict)
-    message = verdict.denial.message if isinstance(verdict, Denied) else None
-    placement = placement_of(verdict)
-    return ShadowEntry(
-        verdict.outcome,
-        tuple(RuleEntry(rule.name, rule.edits, rule.skipped) for rule in verdict.rules),
-        tuple(verdict.operations),
-        verdict.warnings,
-        placement_entry(placement) if placement else None,
-        verdict.reason if isinstance(verdict, Bypassed) else message,
+def error_record(request: AdmissionRequest, message: str, policy: Policy) -> AuditRecord:
+    """Return the audit record of an admission that failed with an internal error."""
+    return replace(audit_record(request, Bypassed(message), policy), outcome="Error")
+
+
+def shadowed(record: AuditRecord, reason: str) -> AuditRecord:
+    """Return the record of a request that is allowed unchanged because of `reason`, and not answered as in `record`."""
+    not_given = ShadowEntry(record.outcome, record.rules, record.patch, record.warnings, record.placement, record.error)
+    return replace(
+        record,
+        outcome="Bypassed",
+        rules=(),
+        patch=(),
+        warnings=(),
+        placement=None,
+        error=reason,
+        qos_class=None,
+        shadow=not_given,
     )
 
 

@@ -21,10 +21,11 @@ from webhook.policy.policy import Policy
 from webhook.runtime.admission_counts import AdmissionCount
 from webhook.serving.decisions.audit_record import (
     audit_record,
+    error_record,
     owner_of,
     placement_entry,
     replaced_values,
-    shadow_entry,
+    shadowed,
 )
 
 # The size of a rendered decision without its texts.
@@ -96,17 +97,18 @@ def render(
     request unchanged, and the record contains the verdict that was not enforced. Only in this case can `verdict` be the
     message of an error.
     """
-    entry = None
+    if isinstance(verdict, str):
+        record = error_record(request, verdict, policy)
+    else:
+        record = audit_record(request, verdict, policy)
     if shadow is not None and not (isinstance(verdict, Bypassed) and not verdict.warnings):
-        entry = shadow_entry(verdict)
-        verdict = Bypassed(shadow, (), None if isinstance(verdict, str) else verdict.workload_type)
+        record, verdict = shadowed(record, shadow), Bypassed(shadow, (), record.workload_type)
     assert not isinstance(verdict, str)  # noqa: S101 - the caller's
-    record = audit_record(request, verdict, policy, shadow=entry)
     placement = placement_of(verdict)
     answer, counted = _answer(verdict, placement, policy), _counted(request, verdict, placement, policy)
-    if entry is not None:
-        answer = answer._replace(audit_annotations={**answer.audit_annotations, "shadow": entry.outcome})
-        counted = counted._replace(shadow=entry.outcome)
+    if record.shadow is not None:
+        answer = answer._replace(audit_annotations={**answer.audit_annotations, "shadow": record.shadow.outcome})
+        counted = counted._replace(shadow=record.shadow.outcome)
     report: Report | None = None
     if not counted.kind and not isinstance(verdict, Advised):
         report = report_of(verdict)
