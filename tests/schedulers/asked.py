@@ -137,6 +137,7 @@ def compared_on_random_worlds(
     worlds: int,
     pods_per_world: int,
     alter: Callable[[Object], Object] = lambda pod: pod,
+    alter_running: Callable[[Object], Object] = lambda pod: pod,
 ) -> list[Compared]:
     """Compare the predictions by `profile` for random pods, each altered, with a real batch scheduler.
 
@@ -149,6 +150,7 @@ def compared_on_random_worlds(
         own.mkdir()
         dice = Dice(seed)
         world = world_for_batch_scheduler(dice)
+        world = replace(world, pods=tuple(map(alter_running, world.pods)))
         kube_scheduler.establish(world)
         snapshot, scheduler = kube_scheduler.snapshot(), Scheduler(profile)
         # Started after the world is there, the scheduler knows all of it when it is ready.

@@ -82,6 +82,15 @@ def test_kai_puts_no_pod_on_a_node_that_is_over_its_gpus_or_cordoned() -> None:
     assert placement.message == f"no nodes with enough resources were found: 1 node is unschedulable, {over}."
 
 
+@pytest.mark.parametrize("pod", [make_pod(), make_pod().toleration(operator="Exists")], ids=["plain", "tolerant"])
+def test_kai_puts_no_pod_on_a_cordoned_node_and_the_pod_is_not_denied(pod: PodBuilder) -> None:
+    placement = kai(pod.requests(cpu="1"), sized_node("a", unschedulable=True))
+    assert placement.verdict == "Infeasible"
+    assert placement.message == "no nodes with enough resources were found: 1 node is unschedulable."
+    assert placement.deny_exemption == "1 node would do that is cordoned, not ready or not well"
+    assert placement.suggestions == ("a fits once it is uncordoned",)
+
+
 def test_kai_counts_a_node_without_cards_once_for_a_share() -> None:
     over_gpus = make_pod("r").node_name("a").gpu(1).status(phase="Running").obj()
     half = make_pod().annotate("gpu-fraction", "0.5").requests(cpu="2")

@@ -7,7 +7,7 @@ Source: github.com/NVIDIA/KAI-scheduler/pkg/scheduler/conf_util/scheduler_conf_u
 plugins/resourcetype, k8s_internal/predicates
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -97,6 +97,19 @@ class KaiFit(NodeResourcesFit):
         yield Failure(ERR_REASON_TOO_MANY_PODS, nodes.load.pods >= nodes.allowed_pods)
 
 
+class Cordoned(NodeUnschedulable):
+    """Rejects cordoned nodes, also for a pod that tolerates their taint.
+
+    KAI also rejects nodes by their conditions; here, the taints that follow from these do.
+
+    Source: github.com/NVIDIA/KAI-scheduler/pkg/scheduler/scheduler_util/scheduler_utils.go, CheckNodeConditionPredicate
+    """
+
+    def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
+        """Return the cordoned nodes."""
+        return (Failure(ERR_REASON_UNSCHEDULABLE, nodes.unschedulable),)
+
+
 class Pack:
     """Score nodes higher the less they have free: of GPUs for a pod that requests GPUs, or else of cpu.
 
@@ -157,7 +170,7 @@ KAI = batch_profile(
     "kai",
     PluginArgs(),
     (LargestNode(), *(ReasonsOnly(each) for each in (_NODE_AFFINITY, _VOLUMES, _DEVICES))),
-    (KaiFit(), NodeUnschedulable(), NodePorts(), TaintToleration(), _NODE_AFFINITY, _AFFINITY, _VOLUMES, _DEVICES),
+    (KaiFit(), Cordoned(), NodePorts(), TaintToleration(), _NODE_AFFINITY, _AFFINITY, _VOLUMES, _DEVICES),
     ((Pack(), 1), (ResourceType(), 1)),
     frozenset(),
     Wording("no nodes with enough resources were found", _reason, lambda _, reason: f"{reason}.", NOTE),

@@ -82,6 +82,11 @@ def tolerating_states(info: PodInfo, nodes: Snapshot, temporary: Collection[str]
     return info._replace(tolerations=info.tolerations.union(Toleration(key, "Exists", "", "") for key in keys))
 
 
+def uncordoned(nodes: Snapshot) -> Snapshot:
+    """Return `nodes` with no node cordoned; `nodes` itself if none is."""
+    return replace(nodes, unschedulable=np.zeros_like(nodes.unschedulable)) if nodes.unschedulable.any() else nodes
+
+
 def with_healthy_devices(info: PodInfo, nodes: Snapshot) -> Snapshot:
     """Return `nodes` with all devices of the pod's resources counted as healthy; `nodes` itself if all are healthy."""
     changed = {}

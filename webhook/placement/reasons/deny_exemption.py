@@ -9,7 +9,7 @@ from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import LARGEST_AMOUNT, Rows, Snapshot
 from webhook.kube.pod.taints import CONDITION_DOMAINS, is_temporary, keeps_away
 from webhook.kube.release import NEWEST, OLDEST
-from webhook.placement.framework.node_states import tolerating_states, with_healthy_devices
+from webhook.placement.framework.node_states import tolerating_states, uncordoned, with_healthy_devices
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.unmodelled import unknown_resources
 
@@ -25,7 +25,7 @@ FeasibleNodes = Callable[[PodInfo, Snapshot], Mask]
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A pod, `info`, that tolerates the temporary states of nodes, and `nodes` with healthy devices.
+    """A pod, `info`, that tolerates the temporary states of nodes, and `nodes` uncordoned and with healthy devices.
 
     `before` are the actual pod and nodes.
     """
@@ -38,9 +38,9 @@ class Restored:
     @classmethod
     def of(cls, info: PodInfo, nodes: Snapshot, temporary: Collection[str]) -> "Restored | None":
         """Return the pod and `nodes` without temporary states, or None if there are none."""
-        changed = cls(
-            tolerating_states(info, nodes, temporary), with_healthy_devices(info, nodes), (info, nodes), temporary
-        )
+        # A node can be closed to a pod that tolerates its taint, as by KAI.
+        restored = with_healthy_devices(info, uncordoned(nodes))
+        changed = cls(tolerating_states(info, nodes, temporary), restored, (info, nodes), temporary)
         return None if changed.info is info and changed.nodes is nodes else changed
 
     def doubt(self, rows: Rows, *, of_each: bool = True) -> str:
