@@ -18,12 +18,24 @@ PODS_PER_WORLD = 20
 WORLDS = max(1, int(os.environ.get("DIFFERENTIAL_KAI", "60")) // PODS_PER_WORLD)
 
 
-def without_owner(pod: Object) -> Object:
-    return {**pod, "metadata": {key: value for key, value in pod["metadata"].items() if key != "ownerReferences"}}
+def new_pod(pod: Object) -> Object:
+    """Return the pod without its owner, which may not exist: KAI's pod grouper needs it."""
+    metadata = {key: value for key, value in pod["metadata"].items() if key != "ownerReferences"}
+    return without_sidecars({**pod, "metadata": metadata})
 
 
-def without_pod_resources(pod: Object) -> Object:
-    return {**pod, "spec": {key: value for key, value in pod["spec"].items() if key != "resources"}}
+def running_pod(pod: Object) -> Object:
+    """Return the pod without pod-level resources, which KAI does not count of running pods."""
+    return without_sidecars({**pod, "spec": {key: value for key, value in pod["spec"].items() if key != "resources"}})
+
+
+def without_sidecars(pod: Object) -> Object:
+    """Return the pod with its sidecars as init containers that end: KAI counts them so."""
+    spec = pod["spec"]
+    if "initContainers" not in spec:
+        return pod
+    ended = [{key: value for key, value in each.items() if key != "restartPolicy"} for each in spec["initContainers"]]
+    return {**pod, "spec": {**spec, "initContainers": ended}}
 
 
 @contextmanager
@@ -43,10 +55,8 @@ def test_random_pods_are_bound_by_kai_as_predicted(cluster: Cluster, kai_program
         scheduler_name="kai-scheduler",
         worlds=WORLDS,
         pods_per_world=PODS_PER_WORLD,
-        # Its pod grouper needs the owner of a pod, which may not exist.
-        alter=without_owner,
-        # It does not count these resources of a running pod, see docs/schedulers.md.
-        alter_running=without_pod_resources,
+        alter=new_pod,
+        alter_running=running_pod,
     )
 
     bound = [each for each in found if each.answer.node]
