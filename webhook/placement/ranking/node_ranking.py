@@ -25,20 +25,18 @@ class RankingPlugins:
     """The plugins of a profile by scope."""
 
     def __init__(self, profile: Profile) -> None:
-        def filters(scope: Scope) -> list[FilterPlugin]:
-            return [each for each in profile.filters if scope_of(each) == scope]
-
-        def scores(scope: Scope) -> Sequence[Weighted]:
-            others = [each for each in profile.scores if not isinstance(each[0], InterPodAffinity)]
-            return [each for each in others if scope_of(each[0]) == scope]
-
-        self.fact_filters, self.node_filters = filters(Scope.FACTS), filters(Scope.NODE)
-        self.cluster_filters = filters(Scope.CLUSTER)
-        self.fact_scores, self.node_scores = scores(Scope.FACTS), scores(Scope.NODE)
-        self.cluster_scores = scores(Scope.CLUSTER)
-        self.affinity = next(
-            ((plugin, weight) for plugin, weight in profile.scores if isinstance(plugin, InterPodAffinity)), None
-        )
+        filters: dict[Scope, list[FilterPlugin]] = {scope: [] for scope in Scope}
+        for each in profile.filters:
+            filters[scope_of(each)].append(each)
+        scores: dict[Scope, list[Weighted]] = {scope: [] for scope in Scope}
+        self.affinity: tuple[InterPodAffinity, int] | None = None
+        for plugin, weight in profile.scores:
+            if isinstance(plugin, InterPodAffinity):
+                self.affinity = plugin, weight
+            else:
+                scores[scope_of(plugin)].append((plugin, weight))
+        self.fact_filters, self.node_filters, self.cluster_filters = filters.values()
+        self.fact_scores, self.node_scores, self.cluster_scores = scores.values()
 
 
 facts_of = attrgetter(
