@@ -177,7 +177,7 @@ class Binpack:
         if not requests:
             return None
         total = np.zeros(len(rows), dtype=np.float64)
-        for resource, amount in in_time(requests, expired):
+        for resource, amount in requests:
             capacity = nodes.allocatable(resource).take(rows)
             used = nodes.requested(resource).take(rows) + min(amount, LARGEST_AMOUNT)
             if capacity.min() > 0:
