@@ -11,7 +11,7 @@ from webhook.admission.injection import Denied, Injection, RulesResult, inject
 from webhook.admission.pod_content import PodContent
 from webhook.backends.references import Within
 from webhook.kube.api.json_patch import patched
-from webhook.mutation.workload.gathering import _Order, within_of
+from webhook.mutation.workload.gathering import _decide, within_of
 from webhook.policy.policy import Policy
 
 RACK = "topology.kubernetes.io/rack"
@@ -253,19 +253,16 @@ def test_what_the_user_states_in_the_terms_of_the_scheduler_is_no_request_of_our
 @pytest.mark.parametrize("rank_apart", [0, 1, 2])
 def test_what_is_required_wins_then_what_is_nearer_to_the_pod(rank: int, rank_apart: int) -> None:
     """Ranks are those of the type, of the namespace and of the pod."""
-    for is_required, is_apart_required, apart in product((False, True), (False, True), ("", RACK)):
-        order = _Order(Within(RACK, is_required=is_required), apart, is_apart_required)
+    for is_required, is_apart_required in product((False, True), (False, True)):
         contradict = rank == rank_apart or (is_required and is_apart_required)
-        if not apart:
-            wanted = (True, False)
-        elif contradict:
+        if contradict:
             # What is refused gives way: rather a value of the namespace than of the pod, and never one of the type.
             wanted = ((rank, rank_apart) in ((0, 0), (0, 1), (0, 2), (2, 1)), True)
         elif is_required != is_apart_required:
             wanted = (is_required, False)
         else:
             wanted = (rank > rank_apart, False)
-        assert order.decide(rank, rank_apart) == wanted, (is_required, is_apart_required)
+        assert _decide(is_required, is_apart_required, rank, rank_apart) == wanted, (is_required, is_apart_required)
 
 
 @pytest.mark.parametrize(

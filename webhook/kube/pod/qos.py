@@ -35,7 +35,7 @@ def qos_class(pod: Mapping[str, Any]) -> QosClass | None:
     Source: k8s.io/kubernetes/pkg/apis/core/v1/helper/qos/qos.go, ComputePodQOS
     """
     reader = Reader(pod)
-    parts = list(compute_resources(reader))
+    parts = compute_resources(reader)
     if parts and parts[0].container is None and not reader.errors:
         parts = _as_stored(reader, parts[0])
     if reader.errors:
@@ -50,15 +50,13 @@ def qos_class(pod: Mapping[str, Any]) -> QosClass | None:
     return "Guaranteed" if has_limits and requests == limits else "Burstable"
 
 
-def compute_resources(pod: Reader) -> Iterator[ComputeResources]:
-    """Yield the resources that the QoS class depends on: those of the pod if it has any, or those of the containers."""
+def compute_resources(pod: Reader) -> list[ComputeResources]:
+    """Return the resources that the QoS class depends on: those of the pod if it has any, or of its containers."""
     spec = pod.object("spec")
     if spec.raw.get("resources") is None:
-        yield from container_resources(spec, "initContainers")
-        yield from container_resources(spec, "containers")
-        return
+        return [*container_resources(spec, "initContainers"), *container_resources(spec, "containers")]
     limits = _compute(read_milli(spec.object("resources"), "limits"))
-    yield ComputeResources(("spec", "resources"), None, _compute(read_pod_level_requests(spec)), limits)
+    return [ComputeResources(("spec", "resources"), None, _compute(read_pod_level_requests(spec)), limits)]
 
 
 def _as_stored(pod: Reader, whole: ComputeResources) -> list[ComputeResources]:
@@ -72,7 +70,7 @@ def _as_stored(pod: Reader, whole: ComputeResources) -> list[ComputeResources]:
     spec = pod.object("spec")
     resources = spec.object("resources").raw
     if not resources.get("requests") and not resources.get("limits"):
-        return list(compute_resources(Reader({"spec": {**spec.raw, "resources": None}}, pod.errors)))
+        return compute_resources(Reader({"spec": {**spec.raw, "resources": None}}, pod.errors))
     containers, init_containers = (
         [_limits_of(each) for each in spec.objects(field)] for field in ("containers", "initContainers")
     )

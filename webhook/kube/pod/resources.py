@@ -5,6 +5,7 @@ Amounts are integers: thousandths of a core for `cpu`, bytes or units for other 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from webhook.kube.pod.amounts import (
@@ -118,9 +119,7 @@ def read_pod_resources(pod: Reader, *, running: bool = False) -> PodResources:
         resized = Resize.of(pod.object("status"))
         pod_level = resized.of_pod(pod_level) if resized and has_pod_level else pod_level
 
-    def total(defaults: Mapping[str, int]) -> dict[str, int]:
-        return aggregate(containers, init_containers, defaults, resized)
-
+    total = partial(aggregate, containers, init_containers, resize=resized)
     of_containers = total(_NONE)
     requests = sum_of(of_containers | pod_level, overhead)
     defaults = _DEFAULTS_MILLI

@@ -5,7 +5,7 @@ It applies to the pods of a gang: those with the same `gang`, else those of the 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from webhook.backends.backend import BatchRequest, DomainRequest, FieldPath
 from webhook.backends.kai import LWS_LABEL, Kai
@@ -62,44 +62,39 @@ def read_gathering(
     if isinstance(within, str):
         return within, spreading
     key, apart_key = policy.keys.within, policy.keys.spread
-    order = _Order(within, _apart(within, annotations, spreading, policy), workload_type.spread.mode == "required")
-    wins, is_refused = order.decide(_rank(annotations, key), _rank(annotations, apart_key))
+    apart = _apart(within, annotations, spreading, policy)
+    wins, is_refused = True, False
+    if apart:
+        is_apart_required = workload_type.spread.mode == "required"
+        ranks = _rank(annotations, key), _rank(annotations, apart_key)
+        wins, is_refused = _decide(within.is_required, is_apart_required, *ranks)
     if is_refused:
-        both = f"the pods would be within one {within.key}, and apart over {order.apart} ({apart_key})"
+        both = f"the pods would be within one {within.key}, and apart over {apart} ({apart_key})"
         annotations.reject(Keys.spread if wins else Keys.within, f"{both}: set one of them to none")
     is_own = annotations.is_own(key)
-    found = _gathering(within, batch, pod, policy, is_requested=is_own) if wins else f"spread over {order.apart} wins"
+    found = _gathering(within, batch, pod, policy, is_requested=is_own) if wins else f"spread over {apart} wins"
     if isinstance(found, str):
         by_type = annotations.text(key) is None and found != _without_gang(policy)
         if not is_refused and (is_own or by_type):
             warnings.append(f"{key if is_own else f'within of workload type {type_name}'} has no effect: {found}")
         return found, spreading
-    if not order.apart or isinstance(spreading, str):
+    if not apart or isinstance(spreading, str):
         return found, spreading
     if annotations.is_own(apart_key) and not is_refused:
         warnings.append(f"{apart_key} has no effect: the gang runs within one {within.key}")
     return found, f"the gang runs within one {within.key}"
 
 
-class _Order(NamedTuple):
-    """A request `within` a domain. `apart` is the topology key of a spreading that it excludes, or ""."""
+def _decide(is_required: bool, is_apart_required: bool, rank: int, rank_apart: int) -> tuple[bool, bool]:
+    """Return whether a request for one domain wins over a spreading, and whether the one that does not win is refused.
 
-    within: Within
-    apart: str
-    is_apart_required: bool
-
-    def decide(self, rank: int, rank_apart: int) -> tuple[bool, bool]:
-        """Return whether `within` wins, and whether the one that does not win is refused.
-
-        `rank` is that of the request, `rank_apart` that of the spreading, see `_rank`. What is required wins over a
-        preference, and otherwise the higher rank. Two of one rank, or two that are required, contradict each other:
-        refused is the one of the namespace beside one of the pod, and never a default of the type.
-        """
-        if not self.apart:
-            return True, False
-        if rank == rank_apart or (self.within.is_required and self.is_apart_required):
-            return rank == 0 or 0 < rank_apart < rank, True
-        return self.within.is_required or (rank > rank_apart and not self.is_apart_required), False
+    `rank` is that of the request, `rank_apart` that of the spreading, see `_rank`. What is required wins over a
+    preference, and otherwise the higher rank. Two of one rank, or two that are required, contradict each other: refused
+    is the one of the namespace beside one of the pod, and never a default of the type.
+    """
+    if rank == rank_apart or (is_required and is_apart_required):
+        return rank == 0 or 0 < rank_apart < rank, True
+    return is_required or (rank > rank_apart and not is_apart_required), False
 
 
 def _requested(

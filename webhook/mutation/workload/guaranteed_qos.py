@@ -34,7 +34,7 @@ def read_guaranteed_qos(pod: Mapping[str, Any], type_name: str, workload_type: W
     if workload_type.qos.class_ is None:
         return None
     reader = Reader(pod)
-    parts = list(compute_resources(reader))
+    parts = compute_resources(reader)
     apps = list(container_resources(reader.object("spec"), "containers")) if workload_type.qos.whole_cpus else []
     if reader.errors:
         return GuaranteedQos()

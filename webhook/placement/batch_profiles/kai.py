@@ -18,7 +18,7 @@ from webhook.kube.release import Release
 from webhook.placement.batch_profiles.parts import NOTE, OVERUSED, ReasonsOnly, batch_profile, of_containers
 from webhook.placement.framework.amount_text import amount_text
 from webhook.placement.framework.fit_error import Wording
-from webhook.placement.framework.interface import Failure, PreFilterResult, Scope, ScoreColumn
+from webhook.placement.framework.interface import ALL_NODES, Failure, PreFilterResult, Scope, ScoreColumn
 from webhook.placement.plugins.dynamic_resources import DynamicResources
 from webhook.placement.plugins.inter_pod_affinity import InterPodAffinity
 from webhook.placement.plugins.node_affinity import NodeAffinity
@@ -66,7 +66,7 @@ class LargestNode:
                 largest = f"Max {name} resources available in a single node is topped at {amount_text(resource, most)}"
                 reason = largest if most else f"No node has {name} resources"
                 return PreFilterResult(reason=reason, is_summary=True)
-        return PreFilterResult()
+        return ALL_NODES
 
 
 class KaiFit(NodeResourcesFit):

@@ -5,7 +5,14 @@ from dataclasses import replace
 
 from webhook.cluster.snapshot import Snapshot
 from webhook.placement.framework.fit_error import Wording
-from webhook.placement.framework.interface import FilterPlugin, Plugin, PreFilterPlugin, PreFilterResult, ScorePlugin
+from webhook.placement.framework.interface import (
+    ALL_NODES,
+    FilterPlugin,
+    Plugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    ScorePlugin,
+)
 from webhook.placement.pod.pod_info import PodInfo
 from webhook.placement.profiles.plugin_registry import PluginArgs
 from webhook.placement.profiles.profile import Enabled, Profile, UnmodelledStep
@@ -30,7 +37,7 @@ class ReasonsOnly:
         """Return the rejection of `plugin`, if any."""
         result = self._plugin.pre_filter(pod, nodes)
         if not result.reason:
-            return PreFilterResult()
+            return ALL_NODES
         return replace(result, node_names=None, reason=self._reason.format(name=self.name, reason=result.reason))
 
 

@@ -94,21 +94,20 @@ class VolcanoFit(NodeResourcesFit):
         if not pod.requests:
             yield Failure(ERR_REASON_PODS_NUMBER, full)
             return
-        left = np.ones(len(nodes.nodes), dtype=np.bool_)
+        rejected = np.zeros(len(nodes.nodes), dtype=np.bool_)
         releasing = _releasing(nodes)
         for resource, amount in in_time(_asked(pod), expired):
             short = _free(nodes, resource, releasing) < min(amount, LARGEST_AMOUNT)
             # Most pods find no node that is short of most resources.
             if short.any():
-                short &= left
-                yield Failure(insufficient(resource) if amount else OVERUSED + resource, short)
-                left &= ~short
+                yield Failure(insufficient(resource) if amount else OVERUSED + resource, short & ~rejected)
+                rejected |= short
         if full.any():
             stays_full = full.copy()
             for row, pods in releasing.items():
                 stays_full[row] = nodes.load.pods[row] - len(pods) >= nodes.allowed_pods[row]
-            yield Failure(ERR_REASON_TOO_MANY_PODS, left & stays_full)
-            yield Failure(ERR_REASON_PODS_NUMBER, left & full & ~stays_full)
+            yield Failure(ERR_REASON_TOO_MANY_PODS, stays_full & ~rejected)
+            yield Failure(ERR_REASON_PODS_NUMBER, full & ~stays_full & ~rejected)
 
 
 class IdleResources:
@@ -178,7 +177,7 @@ class Binpack:
         if not requests:
             return None
         total = np.zeros(len(rows), dtype=np.float64)
-        for resource, amount in in_time(requests, expired):
+        for resource, amount in requests:
             capacity = nodes.allocatable(resource).take(rows)
             used = nodes.requested(resource).take(rows) + min(amount, LARGEST_AMOUNT)
             if capacity.min() > 0:

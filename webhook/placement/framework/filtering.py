@@ -2,34 +2,27 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, in_time
-from webhook.placement.framework.interface import Failure, FilterPlugin, PreFilterPlugin
+from webhook.placement.framework.interface import (
+    ALL_NODES,
+    Failure,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+)
 from webhook.placement.framework.nominated_nodes import NodesWithNominatedPods
 from webhook.placement.pod.pod_info import PodInfo
 
 
-class PreFilterOutcome(NamedTuple):
-    """The result of all pre-filters.
-
-    `node_names` are the only candidates, or None for all nodes. `plugins` are the plugins that named them. `reason` is
-    the reason of a plugin that rejects every node, or empty.
-    """
-
-    node_names: frozenset[str] | None
-    plugins: Sequence[str]
-    reason: str = ""
-
-
 def run_pre_filters(
     pre_filters: Sequence[PreFilterPlugin], pod: PodInfo, nodes: Snapshot, *, ignore_transient: bool
-) -> PreFilterOutcome:
-    """Return the nodes that all `pre_filters` name.
+) -> PreFilterResult:
+    """Return the nodes that all `pre_filters` name, or the first rejection.
 
     With `ignore_transient`, continue after a rejection that can disappear without a change of a node.
 
@@ -40,13 +33,13 @@ def run_pre_filters(
     for plugin in pre_filters:
         result = plugin.pre_filter(pod, nodes)
         if result.reason and not (ignore_transient and result.is_transient):
-            return PreFilterOutcome(names, plugins, result.reason)
+            return result
         if result.node_names is not None:
             names = result.node_names if names is None else names & result.node_names
             plugins.append(plugin.name)
         if names is not None and not names:
-            return PreFilterOutcome(names, plugins, pre_filter_rejection(plugins, is_disjoint=True))
-    return PreFilterOutcome(names, plugins)
+            return PreFilterResult(names, pre_filter_rejection(plugins, is_disjoint=True))
+    return ALL_NODES if names is None else PreFilterResult(names, plugins=tuple(plugins))
 
 
 def pre_filter_rejection(plugins: Collection[str], *, is_disjoint: bool) -> str:

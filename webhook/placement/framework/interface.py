@@ -32,18 +32,23 @@ class Failure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PreFilterResult:
-    """The result of a pre-filter.
+    """The result of a pre-filter, or of all pre-filters of a profile.
 
     `node_names` are the only candidates, or None for all nodes. `reason` is the reason why the plugin rejects all
     nodes, or empty if it does not. `is_transient` is true if the rejection can end without a change of a node, such as
     when a claim is bound. `is_summary` is true if the scheduler prints `reason` but the filters have the reason of each
-    node.
+    node. `plugins` are the plugins that named the nodes, if it is the result of all.
     """
 
     node_names: frozenset[str] | None = None
     reason: str = ""
     is_transient: bool = False
     is_summary: bool = False
+    plugins: tuple[str, ...] = ()
+
+
+ALL_NODES = PreFilterResult()
+"""The result of a pre-filter that restricts nothing."""
 
 
 class Scope(IntEnum):

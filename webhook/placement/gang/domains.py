@@ -117,7 +117,7 @@ def without_own_affinity(info: PodInfo, topology_key: str, snapshot: Snapshot) -
     if not own:
         return info
     others = tuple(each for each in terms.required if each not in own)
-    return info._replace(inter_pod=replace(info.inter_pod, terms=replace(terms, required=others)))
+    return info._replace(inter_pod=info.inter_pod._replace(terms=replace(terms, required=others)))
 
 
 def follows_itself(info: PodInfo, topology_key: str, snapshot: Snapshot) -> bool:

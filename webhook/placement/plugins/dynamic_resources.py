@@ -8,7 +8,7 @@ from webhook.cluster.dra.resource_claim import ResourceClaim
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, never
 from webhook.placement.dra.feasibility import device_feasibility, is_left_out, resource_claim
-from webhook.placement.framework.interface import Failure, PreFilterResult, default_normalize
+from webhook.placement.framework.interface import ALL_NODES, Failure, PreFilterResult, default_normalize
 from webhook.placement.pod.pod_info import PodInfo, PodResourceClaim
 
 ERR_REASON_CANNOT_FIT = "cannot fit resource"
@@ -41,7 +41,7 @@ class DynamicResources:
                 return PreFilterResult(reason=reason, is_transient=True)
             if claim is not None and (reason := _unknown_class_rejection(claim, nodes)):
                 return PreFilterResult(reason=reason)
-        return PreFilterResult()
+        return ALL_NODES
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """Return the nodes that lack requested devices, or that cannot access the devices allocated to a claim."""

@@ -227,7 +227,7 @@ def normalized(counts: DomainCounts, rows: Rows) -> Column | None:
     lowest = int(np.minimum.reduce(weights))
     difference = int(np.maximum.reduce(weights)) - lowest
     if difference == 0:
-        return np.zeros_like(weights)
+        return np.zeros(len(rows), dtype=np.int64)
     scores = (weights - lowest) / difference
     scores *= MAX_NODE_SCORE
     return scores.astype(np.int64)

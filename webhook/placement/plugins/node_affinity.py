@@ -8,7 +8,7 @@ from webhook.cluster.index.node_selector import NodeAffinityTerms, any_matches, 
 from webhook.cluster.snapshot import Column, Rows, Snapshot
 from webhook.kube.deadline import Expired, never
 from webhook.kube.selectors import NAME_FIELD
-from webhook.placement.framework.interface import Failure, PreFilterResult, Scope, default_normalize
+from webhook.placement.framework.interface import ALL_NODES, Failure, PreFilterResult, Scope, default_normalize
 from webhook.placement.framework.node_inclusion import required_affinity_matches
 from webhook.placement.pod.pod_info import PodInfo
 
@@ -35,10 +35,10 @@ class NodeAffinity:
         for term in pod.required or ():
             named = [frozenset(r.values) for r in term.fields if r.key == NAME_FIELD and r.operator == "In"]
             if not named:
-                return PreFilterResult()
+                return ALL_NODES
             names |= frozenset.intersection(*named)
         if not pod.required:
-            return PreFilterResult()
+            return ALL_NODES
         return PreFilterResult(node_names=frozenset(names)) if names else PreFilterResult(reason=ERR_REASON_CONFLICT)
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:

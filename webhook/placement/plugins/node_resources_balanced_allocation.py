@@ -61,7 +61,7 @@ class NodeResourcesBalancedAllocation:
         offered = [amounts(pod, each, nodes.requested(each), nodes, expired) for each in counted]
         capacity = np.array([[each.capacity.take(rows)] for each in offered])
         # With the pod, and without it to compare.
-        used = np.array([[each.requested.take(rows)] for each in offered]).repeat(2 if is_compared else 1, axis=1)
+        used = np.array([[each.requested.take(rows)] * (2 if is_compared else 1) for each in offered])
         for place, resource in enumerate(counted):
             used[place, 0] += min(requested.get(resource, 0), LARGEST_AMOUNT)
         balance = ((1 - _deviation(used, capacity)) * MAX_NODE_SCORE).astype(np.int64)

@@ -61,7 +61,7 @@ class PodTopologySpread:
 
     def concerns(self, pod: PodInfo, nodes: Snapshot) -> bool:
         """Return whether the pod has its own constraints or default constraints."""
-        return any(self._constraints(pod, nodes, each) for each in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY))
+        return bool(pod.inter_pod.spread or (self._default_constraints and _default_selector(pod, nodes)))
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """Return the nodes on which the pod exceeds the skew of a DoNotSchedule constraint, or that lack its label.
@@ -117,13 +117,17 @@ class PodTopologySpread:
 
     def _constraints(self, pod: PodInfo, nodes: Snapshot, when_unsatisfiable: str) -> Sequence[SpreadConstraint]:
         """Return the constraints of one kind: those of the pod, or else the defaults with its default selector."""
-        inter_pod = pod.inter_pod
-        every = inter_pod.spread or self._default_constraints
+        every = pod.inter_pod.spread or self._default_constraints
         found = [each for each in every if each.when_unsatisfiable == when_unsatisfiable]
-        if inter_pod.spread or not found:
+        if pod.inter_pod.spread or not found:
             return found
-        selector = nodes.workloads.default_selector(inter_pod.namespace, dict(inter_pod.labels), inter_pod.owner)
+        selector = _default_selector(pod, nodes)
         return [each._replace(selector=selector) for each in found] if selector else ()
+
+
+def _default_selector(pod: PodInfo, nodes: Snapshot) -> LabelSelector:
+    inter_pod = pod.inter_pod
+    return nodes.workloads.default_selector(inter_pod.namespace, dict(inter_pod.labels), inter_pod.owner)
 
 
 class _DomainCounter:

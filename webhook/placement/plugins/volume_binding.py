@@ -12,7 +12,7 @@ from webhook.cluster.storage.volumes import PersistentVolume, PersistentVolumeCl
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.pod.volumes import MIGRATIONS
 from webhook.kube.release import Change
-from webhook.placement.framework.interface import Failure, PreFilterResult
+from webhook.placement.framework.interface import ALL_NODES, Failure, PreFilterResult
 from webhook.placement.framework.scoring import LEAST_UTILIZED, UtilizationScore
 from webhook.placement.framework.storage_scores import storage_scores
 from webhook.placement.framework.volume_claims import (
@@ -51,7 +51,7 @@ class VolumeBinding(VolumePlugin):
         """Reject all nodes if a claim cannot be used, or if it is unbound and has immediate binding."""
         storage = nodes.storage
         if storage.claims is None:
-            return PreFilterResult()
+            return ALL_NODES
         for use in pod.volumes.claims:
             claim = storage.claims.get((pod.volumes.namespace, use.name))
             if is_missing(use, pod.volumes.namespace, nodes):
@@ -65,7 +65,7 @@ class VolumeBinding(VolumePlugin):
                 return PreFilterResult(reason=reason, is_transient=True)
         if any(_waits_for_controller(claim, storage) for claim in claims_of(pod, storage)):
             return PreFilterResult(reason=UNBOUND_IMMEDIATE, is_transient=True)
-        return PreFilterResult()
+        return ALL_NODES
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """Return the nodes that cannot access a bound volume, or on which a claim gets no volume."""

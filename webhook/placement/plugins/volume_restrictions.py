@@ -7,7 +7,7 @@ import numpy as np
 from webhook.cluster.node_info import RunningPod
 from webhook.cluster.snapshot import Snapshot
 from webhook.kube.deadline import Expired, never
-from webhook.placement.framework.interface import Failure, PreFilterResult
+from webhook.placement.framework.interface import ALL_NODES, Failure, PreFilterResult
 from webhook.placement.framework.volume_claims import VolumePlugin, is_missing, not_found
 from webhook.placement.pod.pod_info import PodInfo
 
@@ -30,7 +30,7 @@ class VolumeRestrictions(VolumePlugin):
         for use in pod.volumes.claims:
             if is_missing(use, pod.volumes.namespace, nodes):
                 return PreFilterResult(reason=not_found(use.name), is_transient=True)
-        return PreFilterResult()
+        return ALL_NODES
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """Return all nodes if a ReadWriteOncePod claim of `pod` is in use."""

@@ -10,7 +10,7 @@ from webhook.cluster.storage.volumes import PersistentVolume
 from webhook.kube.deadline import Expired, in_time, never
 from webhook.kube.names import REGION_LABEL, ZONE_LABEL
 from webhook.kube.pod.volumes import ClaimUse
-from webhook.placement.framework.interface import Failure, PreFilterResult
+from webhook.placement.framework.interface import ALL_NODES, Failure, PreFilterResult
 from webhook.placement.framework.volume_claims import VolumePlugin, is_missing, not_found
 from webhook.placement.pod.pod_info import PodInfo
 
@@ -39,7 +39,7 @@ class VolumeZone(VolumePlugin):
         for use in pod.volumes.claims if nodes.storage.claims is not None else ():
             if not use.is_ephemeral and (reason := _claim_rejection(use, pod.volumes.namespace, nodes)):
                 return PreFilterResult(reason=reason, is_transient=True)
-        return PreFilterResult()
+        return ALL_NODES
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Sequence[Failure]:
         """Return the nodes outside the zones of a volume of `pod`."""

@@ -1,7 +1,6 @@
 """The parts of a pending pod that relate it to other pods, including topology spread constraints."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from webhook.cluster.index.pod_term import NO_TERMS, PodTerms, read_pod_terms
@@ -77,8 +76,7 @@ def _positive(constraint: Reader, key: str) -> int:
     return number
 
 
-@dataclass(frozen=True, slots=True)
-class InterPodInfo:
+class InterPodInfo(NamedTuple):
     """The namespace, labels and controller by which a pod is selected, its affinity terms and spread constraints."""
 
     namespace: str

@@ -234,14 +234,12 @@ def _gates_of_kueue(spec: Reader) -> list[bool]:
 
 
 def _images(containers: Sequence[Reader]) -> tuple[str, ...]:
-    names = [container.text("image") for container in containers]
-    return tuple([normalized_image_name(name) for name in names if name])
+    return tuple([normalized_image_name(name) for each in containers if (name := each.text("image"))])
 
 
 def _image_volumes(spec: Reader) -> tuple[str, ...]:
-    volumes = [each for each in spec.objects("volumes") if each.raw.get("image") is not None]
-    names = [each.object("image").text("reference") for each in volumes]
-    return tuple([normalized_image_name(name) for name in names if name])
+    images = [each.object("image") for each in spec.objects("volumes") if each.raw.get("image") is not None]
+    return tuple([normalized_image_name(name) for each in images if (name := each.text("reference"))])
 
 
 def _device_claims(pod: Reader, metadata: Reader, spec: Reader) -> tuple[PodResourceClaim, ...]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Sequence
 from operator import attrgetter
-from typing import NamedTuple
 
 import numpy as np
 
@@ -26,20 +25,18 @@ class RankingPlugins:
     """The plugins of a profile by scope."""
 
     def __init__(self, profile: Profile) -> None:
-        def filters(scope: Scope) -> list[FilterPlugin]:
-            return [each for each in profile.filters if scope_of(each) == scope]
-
-        def scores(scope: Scope) -> Sequence[Weighted]:
-            others = [each for each in profile.scores if not isinstance(each[0], InterPodAffinity)]
-            return [each for each in others if scope_of(each[0]) == scope]
-
-        self.fact_filters, self.node_filters = filters(Scope.FACTS), filters(Scope.NODE)
-        self.cluster_filters = filters(Scope.CLUSTER)
-        self.fact_scores, self.node_scores = scores(Scope.FACTS), scores(Scope.NODE)
-        self.cluster_scores = scores(Scope.CLUSTER)
-        self.affinity = next(
-            ((plugin, weight) for plugin, weight in profile.scores if isinstance(plugin, InterPodAffinity)), None
-        )
+        filters: dict[Scope, list[FilterPlugin]] = {scope: [] for scope in Scope}
+        for each in profile.filters:
+            filters[scope_of(each)].append(each)
+        scores: dict[Scope, list[Weighted]] = {scope: [] for scope in Scope}
+        self.affinity: tuple[InterPodAffinity, int] | None = None
+        for plugin, weight in profile.scores:
+            if isinstance(plugin, InterPodAffinity):
+                self.affinity = plugin, weight
+            else:
+                scores[scope_of(plugin)].append((plugin, weight))
+        self.fact_filters, self.node_filters, self.cluster_filters = filters.values()
+        self.fact_scores, self.node_scores, self.cluster_scores = scores.values()
 
 
 facts_of = attrgetter(
@@ -111,13 +108,6 @@ class FactRanking:
         return self._every.take(rows)
 
 
-class _Own(NamedTuple):
-    """The result of a node for the filters and scores that depend on its own pods."""
-
-    passes: bool
-    score: float
-
-
 class NodeRanking:
     """The part of a ranking without other nodes, shared by pods that differ only in `inter_pod`."""
 
@@ -128,7 +118,8 @@ class NodeRanking:
         self._position = -1
         self._by_facts = _NO_NODES
         self._own = _NO_SCORES
-        self._known: dict[object, _Own] = {}
+        # By the amounts of a node. No score: the node does not pass.
+        self._known: dict[object, float | None] = {}
         self.feasible = _NO_NODES
         self.rows = _NO_ROWS
         self.totals = _NO_SCORES
@@ -155,7 +146,7 @@ class NodeRanking:
         plugins, pod = self._plugins, self._pod
         self._by_facts = self._facts.passing(pod, nodes, expired)
         self.feasible = passing(plugins.node_filters, pod, nodes, self._by_facts, expired)
-        self.rows = np.flatnonzero(self.feasible)
+        (self.rows,) = self.feasible.nonzero()
         scores = totals(plugins.node_scores, pod, nodes, self.rows, expired)
         # Without a feasible node, it is not known yet whether scores are whole numbers.
         self._own = np.zeros(len(self.feasible))
@@ -163,49 +154,49 @@ class NodeRanking:
         self.totals = self.totals_of(self.rows, self.feasible, nodes, expired)
 
     def _follow(self, rows: Collection[int], nodes: Snapshot, expired: Expired) -> None:
-        found = self._own_of([row for row in rows if self._by_facts.item(row)], nodes, expired)
-        moved = [row for row, own in found.items() if own.passes is not self.feasible.item(row)]
+        found = self._scores_of([row for row in rows if self._by_facts.item(row)], nodes, expired)
+        moved = [row for row, score in found.items() if (score is not None) is not self.feasible.item(row)]
         if moved:
             # A new mask: results that were computed from the one before keep it.
             self.feasible = self.feasible.copy()
             for row in moved:
-                self.feasible[row] = found[row].passes
+                self.feasible[row] = found[row] is not None
             (self.rows,) = self.feasible.nonzero()
-        for row, own in found.items():
-            if own.passes:
-                before, self._own[row] = self._own.item(row), own.score
-                if not moved and before != own.score:
-                    self.totals[self.rows.searchsorted(row)] += own.score - before
+        for row, score in found.items():
+            if score is not None:
+                before, self._own[row] = self._own.item(row), score
+                if not moved and before != score:
+                    self.totals[self.rows.searchsorted(row)] += score - before
         if moved:
             self.totals = self.totals_of(self.rows, self.feasible, nodes, expired)
 
-    def _own_of(self, rows: Sequence[int], nodes: Snapshot, expired: Expired) -> dict[int, _Own]:
+    def _scores_of(self, rows: Sequence[int], nodes: Snapshot, expired: Expired) -> dict[int, float | None]:
+        """Return, for each of `rows`, the score that depends on its own pods, or no score if the node does not pass."""
         pod, known = self._pod, self._known
         if pod.host_ports or pod.by_container:
             return self._evaluated(rows, nodes, expired)
         if len(known) > _MOST_STATES:
             known.clear()
-        found, unknown, is_any_terminating = {}, {}, nodes.pods.is_any_terminating
+        found: dict[int, float | None] = {}
+        unknown, is_any_terminating = {}, nodes.pods.is_any_terminating
         for row in rows:
             info = nodes.nodes[row]
             is_releasing = is_any_terminating and any(pod.is_terminating for pod in info.pods)
             state = None if is_releasing else _amounts(info)
-            own = known.get(state)
-            if own is None:
-                unknown[row] = state
+            if state in known:
+                found[row] = known[state]
             else:
-                found[row] = own
+                unknown[row] = state
         if unknown:
             found |= self._evaluated([*unknown], nodes, expired)
             known.update({state: found[row] for row, state in unknown.items() if state is not None})
         return found
 
-    def _evaluated(self, rows: Sequence[int], nodes: Snapshot, expired: Expired) -> dict[int, _Own]:
+    def _evaluated(self, rows: Sequence[int], nodes: Snapshot, expired: Expired) -> dict[int, float | None]:
         passes = passing(self._plugins.node_filters, self._pod, nodes, self._by_facts, expired)
         scored = np.array([row for row in rows if passes[row]], dtype=np.intp)
         scores = totals(self._plugins.node_scores, self._pod, nodes, scored, expired).tolist()
-        by_row = dict(zip(scored.tolist(), scores, strict=True))
-        return {row: _Own(row in by_row, by_row.get(row, 0)) for row in rows}
+        return dict.fromkeys(rows) | dict(zip(scored.tolist(), scores, strict=True))
 
 
 def _amounts(info: NodeInfo) -> object:

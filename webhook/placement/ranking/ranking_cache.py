@@ -148,8 +148,8 @@ class RankingCache:
         if kept is not None and kept.is_on(snapshot):
             return kept
         pods, info = snapshot.pods, signature.info.normalized_for(snapshot)
-        known = self._by_content.get((snapshot.log, info))
         kept = KeptAnswer(signature, snapshot.log, pods.term_keys, pods.has_terms, pods.class_count, info)
+        known = self._by_content.get((kept.log, info))
         if known is not None:
             kept = replace(
                 known,
@@ -176,23 +176,23 @@ class RankingCache:
     def ranking(self, kept: KeptAnswer, snapshot: Snapshot) -> Ranking:
         """Return the ranking of the nodes of `snapshot` for a pod. Pods of one template share the largest part."""
         if kept.ranking is None:
-            key = snapshot.log, kept.info._replace(inter_pod=_ALONE)
+            key = kept.log, kept.info._replace(inter_pod=_ALONE)
             nodes = self._nodes.get(key)
             if nodes is None:
-                nodes = NodeRanking(self._plugins, self._facts_for(kept.info, snapshot), kept.info)
+                nodes = NodeRanking(self._plugins, self._facts_for(kept, len(snapshot.nodes)), kept.info)
                 if kept.signature.size_bytes <= self._most_bytes:
                     self._nodes.put(key, nodes, kept.signature.size_bytes + len(snapshot.nodes) * _RANKING_BYTES)
-            counts_for = partial(self._counts_for, snapshot.log, len(snapshot.nodes))
+            counts_for = partial(self._counts_for, kept.log, len(snapshot.nodes))
             kept.ranking = Ranking(self._plugins, nodes, kept.info, counts_for)
         return kept.ranking
 
-    def _facts_for(self, info: PodInfo, snapshot: Snapshot) -> FactRanking:
+    def _facts_for(self, kept: KeptAnswer, nodes: int) -> FactRanking:
         """Return the part of the ranking that depends on no pods. Pods that differ only in amounts share it."""
-        key = snapshot.log, facts_of(info)
+        key = kept.log, facts_of(kept.info)
         facts = self._facts.get(key)
         if facts is None:
             facts = FactRanking(self._plugins)
-            self._facts.put(key, facts, _KEPT_BYTES + len(snapshot.nodes) * _FACTS_BYTES)
+            self._facts.put(key, facts, _KEPT_BYTES + nodes * _FACTS_BYTES)
         return facts
 
     def _counts_for(self, log: RowLog, nodes: int, plugin: InterPodAffinity, key: AffinityKey) -> AffinityCounts:

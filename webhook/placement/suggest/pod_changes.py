@@ -143,7 +143,7 @@ class WithoutPodTerms(Without):
     def _changed(self, pod: PodInfo) -> PodInfo:
         terms = pod.inter_pod.terms
         kept = replace(terms, required=()) if self.kind == "podAffinity" else replace(terms, anti_required=())
-        return pod._replace(inter_pod=replace(pod.inter_pod, terms=kept))
+        return pod._replace(inter_pod=pod.inter_pod._replace(terms=kept))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class WithoutSpread(Without):
 
     def _changed(self, pod: PodInfo) -> PodInfo:
         kept = tuple(each for each in pod.inter_pod.spread if each.when_unsatisfiable != DO_NOT_SCHEDULE)
-        return pod._replace(inter_pod=replace(pod.inter_pod, spread=kept))
+        return pod._replace(inter_pod=pod.inter_pod._replace(spread=kept))
 
 
 @dataclass(frozen=True, slots=True)
