@@ -101,9 +101,10 @@ class KeptAnswer:
             required |= frozenset() if certainty.verdict else {plugin.name}
             preferred |= frozenset() if certainty.scores else {plugin.name}
         found = required, tuple(sorted(required | preferred))
-        # The namespaces of pods and the free devices can change without a new term.
-        has_devices = info.device_claims or info.by_container
-        if not has_devices and not any(term.chooses_namespaces for term in info.inter_pod.terms):
+        # The namespaces of pods, the pods with a term and the free devices can change without a new term.
+        has_devices, namespace = info.device_claims or info.by_container, info.inter_pod.namespace
+        is_known = not namespace or namespace in snapshot.namespaces
+        if is_known and not has_devices and not any(term.chooses_namespaces for term in info.inter_pod.terms):
             self.unmodelled = term_count, *found
         return found
 
