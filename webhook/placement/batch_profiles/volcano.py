@@ -125,9 +125,9 @@ class IdleResources:
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Iterator[Failure]:
         """Yield the nodes that lack room now and that `VolcanoFit` does not reject for it."""
-        releasing = _releasing(nodes) if pod.requests else {}
-        if pod.requests and not releasing:
+        if pod.requests and not nodes.pods.is_any_terminating:
             return
+        releasing = _releasing(nodes) if pod.requests else {}
         for resource, amount in in_time(_asked(pod), expired):
             least = min(amount, LARGEST_AMOUNT)
             lacks = nodes.allocatable(resource) - nodes.requested(resource) < least

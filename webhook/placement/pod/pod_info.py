@@ -182,7 +182,7 @@ class PodInfo(NamedTuple):
             inter_pod=self.inter_pod.normalized_for(snapshot),
             preemption=self.preemption.normalized_for(snapshot),
             nomination=self.nomination.normalized_for(snapshot),
-            network=self.network_on(snapshot),
+            network=self.network and self.network_on(snapshot),
         )
 
 
