@@ -1,7 +1,7 @@
 """The raw API objects of a cluster that are about cards."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from statistics import median_low
 from typing import Any, NamedTuple
@@ -29,6 +29,8 @@ Name = tuple[str, str]
 _BARE_FIELDS = frozenset(
     ("namespace", "name", "uid", "labels", "annotations", "ownerReferences", "creationTimestamp", "deletionTimestamp")
 ) | {"nodeName", "nominatedNodeName", "schedulerName", "schedulingGroup", "schedulingGates", "phase"}
+# Of those that have ended, also the fields that tell when, because they can have broken their gang.
+_ENDED_FIELDS = _BARE_FIELDS | {"containerStatuses", "conditions"}
 
 
 def seconds(content: Any, *path: str) -> int:
@@ -86,8 +88,8 @@ class HoldingPod(NamedTuple):
 class Objects:
     """The objects of a cluster with cards of `policy`, collected one by one, and the snapshot with its nodes.
 
-    `pods` have not ended, and `ended` have. Those without cards have only the fields that tell their gang and state.
-    `workloads` are Workloads of Kueue.
+    `pods` have not ended, and `ended` have. Those without cards have only the fields that tell their gang,
+    their state and their end. `workloads` are Workloads of Kueue.
     """
 
     policy: Policy
@@ -105,8 +107,9 @@ class Objects:
             return
         match fields.text(content, "apiVersion").rpartition("/")[0], content.get("kind"):
             case "", "Pod":
-                found = self.ended if field_of(content, "status", "phase") in ENDED_PHASES else self.pods
-                found[full_name(content)] = content if self.wants_cards(content) else _bare(content)
+                has_ended = field_of(content, "status", "phase") in ENDED_PHASES
+                found, kept = (self.ended, _ENDED_FIELDS) if has_ended else (self.pods, _BARE_FIELDS)
+                found[full_name(content)] = content if self.wants_cards(content) else _bare(content, kept)
             case "resource.k8s.io", "ResourceClaim":
                 self.claims[full_name(content)] = content
             case "kueue.x-k8s.io", "Workload":
@@ -192,6 +195,6 @@ class Objects:
         return batch_names_of(pod, queueing_backend_of(self.policy.spec, scheduler))
 
 
-def _bare(pod: Raw) -> Raw:
+def _bare(pod: Raw, kept: Collection[str]) -> Raw:
     parts = ("metadata", "spec", "status")
-    return {part: {k: v for k, v in object_at(pod, part).items() if k in _BARE_FIELDS} for part in parts}
+    return {part: {k: v for k, v in object_at(pod, part).items() if k in kept} for part in parts}

@@ -16,7 +16,9 @@ from webhook.documents.documents import Document
 from webhook.kube.selectors import LabelRequirement
 from webhook.placement.profiles.profile import BINPACK, DEFAULT, Profile
 from webhook.placement.scheduler import Placement, Scheduler
+from webhook.placement.waiting.assumed_pods import AssumedPods
 
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _VOLUMES = ("NodeVolumeLimits", "VolumeBinding", "VolumeRestrictions", "VolumeZone")
 
 
@@ -226,6 +228,30 @@ def test_namespaces_that_are_not_known_are_named_where_terms_choose_by_labels(
 def test_namespaces_need_not_be_known(pod: PodBuilder, running: PodBuilder) -> None:
     placement = _place_among(pod, running)
     assert (placement.verdict, placement.unmodelled) == ("Feasible", ())
+
+
+@pytest.mark.parametrize(
+    ("pod", "running", "namespaces"),
+    [
+        pytest.param(_OTHER.spec(affinity=_affinity("podAntiAffinity", _CHOSEN)), _WEB, ["b"], id="keeps away"),
+        pytest.param(_WEB, _OTHER.spec(affinity=_affinity("podAntiAffinity", _CHOSEN)), [], id="is kept away"),
+    ],
+)
+def test_a_pod_that_is_gone_leaves_no_doubt_about_namespaces(
+    pod: PodBuilder, running: PodBuilder, namespaces: list[str]
+) -> None:
+    cache, gone = ClusterCache(), running.namespace("a").node_name("n").obj()
+    stays = _OTHER.namespace("b").node_name("m").spec(affinity=_with_plain_term({"podAntiAffinity": {_REQUIRED: []}}))
+    cache.replace("Node", [make_node_object(name) for name in ("n", "m")])
+    cache.replace("Namespace", map(_namespace, namespaces))
+    cache.replace("Pod", [gone, stays.obj()])
+    scheduler, assumed, asked = Scheduler(), AssumedPods[int](cache.snapshot()), pod.namespace("b").obj()
+    assert scheduler.place(asked, assumed.before(0)).verdict == "Unknown"
+
+    cache.apply("Pod", "DELETED", gone)
+    assumed.follow(cache.snapshot())
+
+    assert "InterPodAffinity" not in scheduler.place(asked, assumed.before(0)).unmodelled
 
 
 _MANY = {f"key-{number}": "v" for number in range(129)}

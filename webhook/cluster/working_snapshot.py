@@ -12,10 +12,11 @@ from webhook.cluster.snapshot import LARGEST_AMOUNT, Load, Snapshot
 from webhook.cluster.update import NodeUpdate, updated_host_ports
 from webhook.kube.pod.amounts import CPU, MEMORY
 
-# The fields on which filters and scores depend, beside the pods of the nodes.
+# The fields on which filters, scores and suggestions depend, besides the pods of the nodes.
 _FACTS = (
     *("labels", "taints", "unschedulable", "allowed_pods", "images", "allocatable_columns"),
-    *("namespaces", "workloads", "storage", "csi", "devices", "priority_classes", "nominated", "release"),
+    *("namespaces", "workloads", "storage", "csi", "devices", "priority_classes", "runtime_classes", "nominated"),
+    "release",
 )
 _MOST_OLD_CLASSES = 1000
 

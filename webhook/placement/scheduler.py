@@ -93,7 +93,8 @@ class Scheduler:
         answer = self._placed(kept, snapshot, expired)
         if not self._suggestions or answer.verdict not in ("Waiting", "Infeasible"):
             return answer
-        if kept.advised is None or not kept.is_advised(answer, snapshot.generation):
+        group = signature.info.native_group(snapshot)
+        if kept.advised is None or not kept.is_advised(answer, snapshot.generation, group):
             try:
                 preemption = self.preemption(signature, snapshot, expired)
                 found = self.suggest(signature, snapshot, answer.verdict, self._suggestions, expired, preemption)
@@ -102,7 +103,7 @@ class Scheduler:
             remedies = tuple(each.remedy for each in found)
             texts = tuple(each.text for each in found)
             advised = replace(answer, suggestions=texts, remedies=remedies, preemption=preemption)
-            kept.advised = answer, advised, snapshot.generation
+            kept.advised, kept.advised_group = (answer, advised, snapshot.generation), group
         return kept.advised[1]
 
     def preemption(

@@ -106,12 +106,19 @@ def _namespace_effects(inter_pod: InterPodInfo, snapshot: Snapshot) -> set[_Effe
     """
     is_known = inter_pod.namespace in snapshot.namespaces or not inter_pod.namespace
     effects = set(_effects_with_namespace_selector(inter_pod.terms))
-    if effects and is_known and snapshot.pods.classes.namespaces <= snapshot.namespaces.keys():
+    if effects and is_known and not _has_pods_in_unknown_namespaces(snapshot):
         effects.clear()
     if not is_known and snapshot.pods.has_terms:
         carried = snapshot.pods.classes.carried_by_namespace_labels(dict(inter_pod.labels))
-        effects |= {"filters" if each.kind == "anti_required" else "scores" for each in carried}
+        running = [each for each in carried if len(snapshot.pods.carrier_rows(each)[0])]
+        effects |= {"filters" if each.kind == "anti_required" else "scores" for each in running}
     return effects
+
+
+def _has_pods_in_unknown_namespaces(snapshot: Snapshot) -> bool:
+    # The table can have classes of pods that are gone, such as those of a namespace that was deleted.
+    unknown = snapshot.pods.classes.namespaces - snapshot.namespaces.keys()
+    return bool(unknown) and len(snapshot.pods.rows_selected(unknown, ())) > 0
 
 
 def _effects_with_namespace_selector(terms: PodTerms) -> Iterator[_Effect]:

@@ -111,6 +111,14 @@ def ending(name: str, on: str, **requests: str) -> Object:
     return {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
 
 
+def test_volcano_suggests_what_helps_while_a_pod_on_another_node_is_being_deleted() -> None:
+    placement = volcano(
+        make_pod().requests(cpu="40"), sized_node("a"), sized_node("b", "1"), ending("old", "b", cpu="1")
+    )
+
+    assert placement.suggestions == ("ask for 4 cpu instead of 40: the largest free block is 4",)
+
+
 @pytest.mark.parametrize(
     ("pods", "selector", "reason"),
     [

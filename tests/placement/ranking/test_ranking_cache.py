@@ -1,13 +1,20 @@
 """Answers that a scheduler keeps."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from tests.support.objects.builders import make_pod
+from tests.cluster.cache.caches import cache_of
+from tests.support.objects.batch_objects import hyper_node, named, pod_group
+from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.plugins import node
+from webhook.cluster.batch.volcano_configuration import VolcanoConfiguration
 from webhook.cluster.node_info import RunningPod
+from webhook.cluster.objects.scheduler_evidence import SchedulerEvidence
+from webhook.cluster.optional_kinds import EVERY_OPTIONAL_KIND
 from webhook.cluster.snapshot import Snapshot
+from webhook.kube.names import VOLCANO_PLUGIN
 from webhook.placement.framework.predicted_preemption import PredictedPreemption
 from webhook.placement.framework.result import Placement
 from webhook.placement.ranking.ranking_cache import KeptAnswer
@@ -57,7 +64,7 @@ def test_an_answer_that_predicts_evictions_holds_for_one_generation(candidates: 
     )
     kept.advised = answer, replace(answer, preemption=PredictedPreemption(candidates=candidates)), 7
 
-    assert [kept.is_advised(answer, generation) for generation in (7, 8)] == generations
+    assert [kept.is_advised(answer, generation, None) for generation in (7, 8)] == generations
 
 
 def test_what_is_kept_of_a_pod_holds_while_running_pods_have_the_same_terms() -> None:
@@ -87,3 +94,54 @@ def test_nodes_of_an_earlier_answer_stay_when_a_pod_takes_room() -> None:
 
     masks = [each.feasible_mask for each in (first, second)]
     assert [None if each is None else each.tolist() for each in masks] == [[True, True], [False, True]]
+
+
+_GROUP = pod_group("g", group="scheduling.k8s.io")
+_OF_GROUP = make_pod().gpu(5).spec(schedulingGroup={"podGroupName": "g"})
+_KATA: dict[str, Any] = {"metadata": {"name": "kata"}, "handler": "kata", "scheduling": {"nodeSelector": {"x": "y"}}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "pod"),
+    [
+        ("PodGroup.scheduling.k8s.io", _GROUP, _OF_GROUP),
+        ("RuntimeClass", _KATA, make_pod().spec(runtimeClassName="kata", nodeSelector={"x": "y"})),
+        (
+            "HyperNode.topology.volcano.sh",
+            hyper_node("rack", 1, *named("a")),
+            make_pod()
+            .annotate("volcano.sh/network-topology-mode", "hard")
+            .annotate("volcano.sh/network-topology-highest-tier", "1"),
+        ),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_an_answer_follows_the_objects_other_than_nodes_and_pods(
+    kind: str, content: dict[str, Any], pod: PodBuilder
+) -> None:
+    cache, signature = cache_of(make_node_object("a")), PodSignature.of(pod.obj())
+    for each in EVERY_OPTIONAL_KIND:
+        cache.replace(each, [])
+    cache.put_scheduler_evidence(
+        SchedulerEvidence(frozenset(), "", volcano=VolcanoConfiguration(plugins=frozenset((VOLCANO_PLUGIN,))))
+    )
+    kept, assumed = Scheduler(suggestions=1), AssumedPods[int](cache.snapshot())
+    answers = []
+    for event in ("ADDED", "DELETED"):
+        answers.append(kept.answer(signature, assumed.before(0)))
+        cache.apply(kind, event, content)
+        assumed.follow(cache.snapshot())
+        anew = Scheduler(suggestions=1).answer(signature, assumed.copy().before(0))
+        assert kept.answer(signature, assumed.before(0)) == anew
+        assert anew != answers[-1]
+
+
+def test_pods_of_two_namespaces_have_the_preemption_of_their_own_group() -> None:
+    cache, scheduler = cache_of(make_node_object("a")), Scheduler(suggestions=1)
+    cache.replace("PodGroup.scheduling.k8s.io", [_GROUP])
+    pods = [_OF_GROUP.namespace(each).obj() for each in ("default", "other", "default")]
+
+    answers = [scheduler.place(pod, cache.snapshot()) for pod in pods]
+
+    assert answers == [Scheduler(suggestions=1).place(pod, cache.snapshot()) for pod in pods]
+    assert answers[0] == answers[2] != answers[1]

@@ -83,11 +83,13 @@ def test_the_begin_is_not_known_if_the_pods_of_a_node_that_is_not_ready_can_go_o
     assert rest.since == (NOW - down_for, False, False)
 
 
-def test_a_failed_pod_breaks_its_gang_at_its_end() -> None:
+@pytest.mark.parametrize("cards", [8, 0])
+def test_a_failed_pod_breaks_its_gang_at_its_end(cards: int) -> None:
     seven = [gang_pod(number, f"n{number}", since=9 * HOUR) for number in range(7)]
     ended = [{"name": "main", "state": {"terminated": {"exitCode": 1, "finishedAt": ago(2 * HOUR)}}}]
+    failed = gang_pod(7, "n7").gpu(cards).status(phase="Failed", containerStatuses=ended)
 
-    (row,) = report(*NODES, *seven, gang_pod(7, "n7").status(phase="Failed", containerStatuses=ended))
+    (row,) = report(*NODES, *seven, failed)
 
     assert row.since == (NOW - 2 * HOUR, True, True)
 

@@ -123,11 +123,16 @@ class IdleResources:
     scope = Scope.NODE
 
     def filter(self, pod: PodInfo, nodes: Snapshot, expired: Expired = never) -> Iterator[Failure]:
-        """Yield the nodes that lack room now, without that of pods that are being deleted."""
-        if not pod.requests or nodes.pods.is_any_terminating:
-            for resource, amount in in_time(_asked(pod), expired):
-                free = nodes.allocatable(resource) - nodes.requested(resource)
-                yield Failure(ERR_REASON_NOT_IDLE, free < min(amount, LARGEST_AMOUNT))
+        """Yield the nodes that lack room now and that `VolcanoFit` does not reject for it."""
+        if pod.requests and not nodes.pods.is_any_terminating:
+            return
+        releasing = _releasing(nodes) if pod.requests else {}
+        for resource, amount in in_time(_asked(pod), expired):
+            least = min(amount, LARGEST_AMOUNT)
+            lacks = nodes.allocatable(resource) - nodes.requested(resource) < least
+            if pod.requests:
+                lacks &= _free(nodes, resource, releasing) >= least
+            yield Failure(ERR_REASON_NOT_IDLE, lacks)
 
 
 def _asked(pod: PodInfo) -> Iterable[tuple[str, int]]:

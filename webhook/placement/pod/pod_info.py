@@ -157,15 +157,18 @@ class PodInfo(NamedTuple):
         """Return the PodGroup of kube-scheduler that has this not normalized pod, or None if not known."""
         return (snapshot.pod_groups.native or {}).get((self.inter_pod.namespace, self.preemption.group))
 
+    def network_on(self, snapshot: Snapshot) -> NetworkTopology | None:
+        """Return the request of a domain of Volcano, or None if there is none or Volcano ignores it on `snapshot`."""
+        is_read = self.network is not None and not network_limit(self.network, snapshot).ignored
+        return self.network if is_read else None
+
     def normalized_for(self, snapshot: Snapshot) -> "PodInfo":
         """Return the info without the parts that do not matter on `snapshot` or that its release does not support."""
         devices, release = snapshot.devices, snapshot.release
         has_devices = bool(self.by_container) and release.has(Change.DEVICES_BACK_EXTENDED_RESOURCES)
         is_backed = has_devices and devices.back_any(self.requests)
         requests, of_containers = self.requests, self.container_requests
-        shares, network = self.shares, self.network
-        if network is not None and network_limit(network, snapshot).ignored:
-            network = None
+        shares = self.shares
         if shares:
             shares = tuple([name for name in shares if not snapshot.allocatable(name).any() and not devices.back(name)])
             requests = tuple([each for each in requests if each[0] not in shares])
@@ -179,7 +182,7 @@ class PodInfo(NamedTuple):
             inter_pod=self.inter_pod.normalized_for(snapshot),
             preemption=self.preemption.normalized_for(snapshot),
             nomination=self.nomination.normalized_for(snapshot),
-            network=network,
+            network=self.network and self.network_on(snapshot),
         )
 
 

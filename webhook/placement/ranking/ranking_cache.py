@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
+from webhook.cluster.batch.queues import PodGroup
 from webhook.cluster.index.labels import Mask
 from webhook.cluster.row_log import RowLog
 from webhook.cluster.snapshot import Snapshot
@@ -53,14 +54,16 @@ class KeptAnswer:
     position: int = -1
     advised: tuple[Placement, Placement, int] | None = None
     """An answer, the same with suggestions and preemption, and the generation of its snapshot."""
+    advised_group: PodGroup | None = None
+    """The native PodGroup of the pod for which `advised` was found."""
 
-    def is_advised(self, answer: Placement, generation: int) -> bool:
-        """Return whether `answer` is cached with suggestions that are still valid.
+    def is_advised(self, answer: Placement, generation: int, group: PodGroup | None) -> bool:
+        """Return whether `answer` is cached with suggestions that are still valid for a pod of the native `group`.
 
         If it predicts evictions, it is only valid for the same generation, because start times and budgets of victims
-        can change.
+        can change. PodGroups change too often for a new log.
         """
-        if self.advised is None or self.advised[0] is not answer:
+        if self.advised is None or self.advised[0] is not answer or self.advised_group != group:
             return False
         preemption = self.advised[1].preemption
         is_fixed = preemption is None or not (preemption.evicts or self.info.nomination.node_name)
@@ -73,6 +76,10 @@ class KeptAnswer:
         """Return whether the cached parts are valid for `snapshot`."""
         pods = snapshot.pods
         if self.log is not snapshot.log or self.has_terms != pods.has_terms:
+            return False
+        # HyperNodes and the configuration of Volcano are not in the log.
+        asked = self.signature.info
+        if asked.network is not None and asked.network_on(snapshot) != self.info.network:
             return False
         # Only a new class can have new terms.
         if self.class_count != pods.class_count:
@@ -94,9 +101,10 @@ class KeptAnswer:
             required |= frozenset() if certainty.verdict else {plugin.name}
             preferred |= frozenset() if certainty.scores else {plugin.name}
         found = required, tuple(sorted(required | preferred))
-        # The namespaces of pods and the free devices can change without a new term.
-        has_devices = info.device_claims or info.by_container
-        if not has_devices and not any(term.chooses_namespaces for term in info.inter_pod.terms):
+        # The namespaces of pods, the pods with a term and the free devices can change without a new term.
+        has_devices, namespace = info.device_claims or info.by_container, info.inter_pod.namespace
+        is_known = not namespace or namespace in snapshot.namespaces
+        if is_known and not has_devices and not any(term.chooses_namespaces for term in info.inter_pod.terms):
             self.unmodelled = term_count, *found
         return found
 
