@@ -53,8 +53,8 @@ def condition(content: Raw, kind: str) -> Raw:
 def written_at(contents: Iterable[Raw]) -> int:
     """Return the approximate time at which a file of the objects `contents` was written, in Unix seconds, or 0.
 
-    It is the newest time of the API server or the median heartbeat of ready nodes, because the clock of one node can be
-    hours ahead.
+    It is the newest creation, by the clock of the API server, or the median heartbeat of ready nodes if that is later:
+    the clock of one node can be hours ahead. Without heartbeats, the newest change of a status counts for the median.
     """
     created, changed, heartbeats = 0, 0, list[int]()
     for each in contents:

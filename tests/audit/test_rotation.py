@@ -304,6 +304,18 @@ class TestOnRecord:
         assert len(log.records()) < 8
         assert log.verify().faults == []
 
+    def test_record_behind_one_that_cannot_be_sealed_lists_the_dropped_files(self, log: Log) -> None:
+        with log.writer(max_bytes=TWO_BYTES, backups=1, keep_seconds=0) as writer, capture_logs():
+            for number in range(5):
+                writer.write(make_record(number))
+            with pytest.raises(TypeError):
+                writer.write(make_record(5, duration_ms=None))
+            writer.write(make_record(6))
+
+        rotation = log.records()[-1].rotation
+        assert rotation is not None
+        assert rotation.dropped == tuple(log.dropped) != ()
+
     def test_files_are_dropped_even_on_a_broken_disk(self, log: Log) -> None:
         with log.writer(max_bytes=TWO_BYTES, backups=1, keep_seconds=0) as writer, capture_logs():
             for number in range(5):

@@ -164,7 +164,8 @@ class AuditWriter:
             return
         self._sequence += 1
         rotation: Rotation | None = None
-        if self._file is not None and self._file.rotated.is_due and not self._staged:
+        # A statement is not on record yet if its record could not be sealed.
+        if self._file is not None and not self._staged and (self._file.rotated.is_due or self._records_rotation):
             rotation = self._rotation(self._file.rotated)
         is_brief = request.dry_run or written_bytes > SHARE_BYTES
         line, self._staged_head = seal(record, self._sequence, self._staged_head, rotation, is_brief=is_brief)

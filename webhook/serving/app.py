@@ -28,7 +28,7 @@ from webhook.runtime.byte_cache import ByteCache
 from webhook.runtime.metrics import Metrics
 from webhook.runtime.settings import Settings
 from webhook.serving.clock import rfc3339_now
-from webhook.serving.decisions.admissions import Admissions, decision_ids
+from webhook.serving.decisions.admissions import Admissions, new_decision_id
 from webhook.serving.decisions.deciders import WorkerDecider
 from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.decisions.group_commit import GroupCommit
@@ -136,7 +136,7 @@ def build_server(
         metrics,
         audit=audit.stage,
         monotonic_seconds=time.monotonic,
-        new_decision=decision_ids().__next__,
+        new_decision=partial(new_decision_id, []),
         replica=settings.replica,
         predicted=recorder.record if recorder else lambda *_: None,
         without_earlier=waiting.without_earlier,

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from webhook.audit.writer import AuditWriter
 from webhook.policy.policy import Policy
 from webhook.runtime.metrics import Metrics
 from webhook.serving.clock import rfc3339_now
-from webhook.serving.decisions.admissions import Admissions, decision_ids
+from webhook.serving.decisions.admissions import Admissions, new_decision_id
 from webhook.serving.decisions.decision_cache import DecisionCache
 from webhook.serving.decisions.pod_recorder import PodRecorder
 
@@ -31,7 +32,7 @@ def write_recorded(
         Metrics(),
         audit=writer.stage,
         monotonic_seconds=lambda: 0.0,
-        new_decision=decision_ids().__next__,
+        new_decision=partial(new_decision_id, []),
         replica="replica-a",
         pods=PodRecorder(pods),
     )

@@ -1,7 +1,7 @@
 """Turn the body of an AdmissionReview into the body of its response; count and audit the admission."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import structlog
@@ -31,17 +31,17 @@ from webhook.serving.work_budget import TimeSliceEndedError, WorkBudget
 _VARIANTS = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
 
 
-def decision_ids() -> Iterator[str]:
-    """Yield random UUIDs (version 4).
+def new_decision_id(stock: list[str]) -> str:
+    """Return a random UUID (version 4). `stock` are random digits for further ones, and is filled when it is empty.
 
     The random bytes for many IDs are read at once. `uuid.uuid4()` reads them for each ID, which takes 4.5 % of the CPU
     time of a cached request (median of 240 paired rounds; 1 % of it is noise).
     """
-    while True:
-        stock = os.urandom(16 * 256).hex()
-        for at in range(0, len(stock), 32):
-            digits = stock[at : at + 32]
-            yield f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{_VARIANTS[digits[16]]}{digits[17:20]}-{digits[20:]}"
+    if not stock:
+        read = os.urandom(16 * 256).hex()
+        stock += [read[at : at + 32] for at in range(0, len(read), 32)]
+    digits = stock.pop()
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{_VARIANTS[digits[16]]}{digits[17:20]}-{digits[20:]}"
 
 
 # A parsed value takes about 72 bytes, however short its JSON is. A realistic pod of 3 MiB has a tenth of this number.
