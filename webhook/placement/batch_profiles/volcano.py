@@ -99,10 +99,10 @@ class VolcanoFit(NodeResourcesFit):
         for resource, amount in in_time(_asked(pod), expired):
             short = _free(nodes, resource, releasing) < min(amount, LARGEST_AMOUNT)
             # Most pods find no node that is short of most resources.
-            if short.any():
+            if np.count_nonzero(short):
                 yield Failure(insufficient(resource) if amount else OVERUSED + resource, short & ~rejected)
                 rejected |= short
-        if full.any():
+        if np.count_nonzero(full):
             stays_full = full.copy()
             for row, pods in releasing.items():
                 stays_full[row] = nodes.load.pods[row] - len(pods) >= nodes.allowed_pods[row]
@@ -185,7 +185,7 @@ class Binpack:
         for resource, amount in requests:
             capacity = nodes.allocatable(resource).take(rows)
             used = nodes.requested(resource).take(rows) + min(amount, LARGEST_AMOUNT)
-            if capacity.min() > 0:
+            if np.count_nonzero(capacity) == len(rows):
                 total += used / capacity
             else:
                 total += np.where(capacity > 0, used / np.maximum(capacity, 1), 0.0)

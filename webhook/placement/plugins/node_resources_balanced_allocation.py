@@ -77,7 +77,7 @@ def _deviation(used: NDArray[np.int64], capacity: NDArray[np.int64]) -> _Shares:
     promise.
     """
     has = capacity > 0
-    if not has.all():
+    if np.count_nonzero(has) < has.size:
         return _deviation_among(np.minimum(used / np.maximum(capacity, 1), 1.0), has)
     shares = np.minimum(used / capacity, 1.0)
     if len(shares) == 2:

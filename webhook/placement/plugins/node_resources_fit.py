@@ -125,7 +125,7 @@ class NodeResourcesFit:
             offered = amounts(pod, resource, nodes.non_zero_requested(resource), nodes, expired)
             capacity = offered.capacity.take(rows)
             requested = offered.requested.take(rows) + amount
-            if strategy.counts_zeros and capacity.min() > 0:
+            if strategy.counts_zeros and np.count_nonzero(capacity) == len(rows):
                 total += weight * strategy.score(requested, capacity)
                 weights = weights + weight
                 continue

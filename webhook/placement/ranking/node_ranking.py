@@ -217,7 +217,8 @@ def passing(filters: Sequence[FilterPlugin], pod: PodInfo, nodes: Snapshot, cand
     left = candidates
     for plugin in filters:
         for _, rejected in plugin.filter(pod, nodes, expired):
-            if (rejected & left).any():
+            # For a mask, this takes a third of the time of `any()`.
+            if np.count_nonzero(rejected & left):
                 left = left & ~rejected
     return left
 
