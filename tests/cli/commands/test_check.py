@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.admission import TYPE
+from tests.support.admission import TYPE, USAGE
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.programs.cluster_files import (
     FEASIBLE,
@@ -181,6 +181,20 @@ def test_suggestions_name_annotations(run: Run, tmp_path: Path) -> None:
         "1 node would fit if the pod tolerated maip.mxsf.io/node.usage=training",
         *plain["suggestions"][2:],
     ]
+
+
+def test_a_suggested_annotation_is_proven_with_the_scheduler_that_it_selects(run: Run, tmp_path: Path) -> None:
+    """kube-scheduler keeps the room of the pods that it nominated, and Volcano does not."""
+    node = make_node_object("n", labels={USAGE: "inference"}, capacity={"nvidia.com/gpu": 2})
+    first = make_pod("first").gpu(2).obj() | {"status": {"phase": "Pending", "nominatedNodeName": "n"}}
+    pod, suggested = as_list(make_pod("trainer").annotate(TYPE, "training").gpu(2)), []
+    for number, objects in enumerate(([node], [node, first])):
+        path = tmp_path / f"{number}.json"
+        path.write_text(as_list(*objects))
+        (line,) = lines(run("check", "-f", "-", "--cluster", path, "-o", "json", stdin=pod).output)
+        suggested.append(any("inference instead of training" in each for each in line["suggestions"]))
+
+    assert suggested == [True, False]
 
 
 def test_the_policy_is_suggested_for_a_pod_that_then_waits(run: Run, tmp_path: Path) -> None:
