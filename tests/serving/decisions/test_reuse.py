@@ -31,7 +31,8 @@ NODE = make_node_object("node-1", labels={USAGE: "training"}, capacity={"nvidia.
 POD = make_pod("a").annotate(TYPE, "training").toleration(operator="Exists")
 TOO_LARGE = POD.gpu(99)
 OF_ANOTHER_TYPE = POD.annotate(TYPE, "inference").gpu(1)
-GATED_GANG = POD.annotate(f"{DOMAIN}/gang", "train").annotate(f"{DOMAIN}/gang-size", "4").gpu(1).spec(schedulingGates=[{"name": "wait"}])
+GANG = POD.annotate(f"{DOMAIN}/gang", "train").annotate(f"{DOMAIN}/gang-size", "4").gpu(1)
+GATED_GANG = GANG.spec(schedulingGates=[{"name": "wait"}])
 
 
 @dataclass
