@@ -196,7 +196,10 @@ class _KnownSteps(Steps):
             self._cache.on_reuse()
             return last[2]
         placement = predict(result, policy, cluster, expired)
-        is_kept = placement.is_final and not _is_cut_short(placement, self._work_budget)
+        budget = self._work_budget
+        # Parts of the placement can be missing, such as suggestions that were not verified in time.
+        is_cut_short = budget.is_expired or (budget.is_spent and placement.verdict != "Unknown")
+        is_kept = placement.is_final and not is_cut_short
         known.last = (state, ref(assumed.base), placement) if is_kept else None
         return placement
 
@@ -249,11 +252,6 @@ class _KnownSteps(Steps):
         if parts != known.counted:
             known.counted = parts
             self._cache.known.put(self._key, known, _known_bytes(known))
-
-
-def _is_cut_short(placement: Placement, work_budget: WorkBudget) -> bool:
-    """Return whether parts of `placement` can be missing, such as suggestions that were not verified in time."""
-    return work_budget.is_expired or (work_budget.is_spent and placement.verdict != "Unknown")
 
 
 def _fits(placement: Placement) -> bool:
