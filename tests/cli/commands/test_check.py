@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.admission import TYPE
+from tests.support.admission import TYPE, USAGE
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
+from tests.support.objects.workload_objects import apps
 from tests.support.programs.cluster_files import (
     FEASIBLE,
     INFEASIBLE,
@@ -181,6 +182,36 @@ def test_suggestions_name_annotations(run: Run, tmp_path: Path) -> None:
         "1 node would fit if the pod tolerated maip.mxsf.io/node.usage=training",
         *plain["suggestions"][2:],
     ]
+
+
+def test_a_suggested_annotation_is_proven_with_the_scheduler_that_it_selects(run: Run, tmp_path: Path) -> None:
+    """kube-scheduler keeps the room of the pods that it nominated, and Volcano does not."""
+    node = make_node_object("n", labels={USAGE: "inference"}, capacity={"nvidia.com/gpu": 2})
+    first = make_pod("first").gpu(2).obj() | {"status": {"phase": "Pending", "nominatedNodeName": "n"}}
+    pod, suggested = as_list(make_pod("trainer").annotate(TYPE, "training").gpu(2)), []
+    for number, objects in enumerate(([node], [node, first])):
+        path = tmp_path / f"{number}.json"
+        path.write_text(as_list(*objects))
+        (line,) = lines(run("check", "-f", "-", "--cluster", path, "-o", "json", stdin=pod).output)
+        suggested.append(any("inference instead of training" in each for each in line["suggestions"]))
+
+    assert suggested == [True, False]
+
+
+def test_room_for_all_replicas_is_looked_for_behind_the_pods_that_a_suggestion_removes(
+    run: Run, tmp_path: Path
+) -> None:
+    """Once the pod of lower priority is gone, there is none left to evict for the second replica."""
+    low = make_pod("low").node_name("n").spec(priority=-3)
+    large = make_pod("large").node_name("n").requests(cpu="7")
+    path = tmp_path / "cluster.json"
+    path.write_text(as_list(make_node_object("n", capacity={"cpu": 8, "pods": 2}), low, large))
+    replicas = apps("ReplicaSet", replicas=2, template=make_pod("a").label("app", "web").requests(cpu="3").template())
+
+    outcome = run("check", "-f", "-", "--cluster", path, "-o", "json", stdin=as_list(replicas))
+
+    (line,) = lines(outcome.output)
+    assert (line["verdict"], line["fits"], line["suggestions"]) == ("Waiting", 0, [])
 
 
 def test_the_policy_is_suggested_for_a_pod_that_then_waits(run: Run, tmp_path: Path) -> None:

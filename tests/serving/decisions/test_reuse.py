@@ -1,11 +1,14 @@
 """A rendered decision is reused for equal pods while what it is based on stays the same."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count
 
 import orjson
 import pytest
 
-from tests.support.admission import PRODUCT, TYPE, USAGE, make_request, policy_with
+from tests.support.admission import DOMAIN, PRODUCT, TYPE, USAGE, make_request, policy_with
 from tests.support.objects.builders import PodBuilder, make_node_object, make_pod
 from tests.support.servers.server import Clock, make_work_budget
 from webhook.admission.cluster_view import ClusterView, scheduler_for
@@ -27,6 +30,9 @@ POLICY = policy_with()
 NODE = make_node_object("node-1", labels={USAGE: "training"}, capacity={"nvidia.com/gpu": 8})
 POD = make_pod("a").annotate(TYPE, "training").toleration(operator="Exists")
 TOO_LARGE = POD.gpu(99)
+OF_ANOTHER_TYPE = POD.annotate(TYPE, "inference").gpu(1)
+GANG = POD.annotate(f"{DOMAIN}/gang", "train").annotate(f"{DOMAIN}/gang-size", "4").gpu(1)
+GATED_GANG = GANG.spec(schedulingGates=[{"name": "wait"}])
 
 
 @dataclass
@@ -54,9 +60,13 @@ def view() -> ClusterView:
 
 
 def decided(
-    decisions: DecisionCache, cluster: ClusterView | None, pod: PodBuilder = POD, deadline: float | None = None
+    decisions: DecisionCache,
+    cluster: ClusterView | None,
+    pod: PodBuilder = POD,
+    deadline: float | None = None,
+    monotonic_seconds: Callable[[], float] | None = None,
 ) -> Rendered:
-    bounds = WorkBudget(deadline, 150, monotonic_seconds=Clock(), cpu_seconds=lambda: 0.0)
+    bounds = WorkBudget(deadline, 150, monotonic_seconds=monotonic_seconds or Clock(), cpu_seconds=lambda: 0.0)
     return decisions.decide(make_request(pod.obj()), POLICY, cluster, bounds)
 
 
@@ -140,6 +150,20 @@ def test_a_decision_that_the_deadline_has_ended_is_not_reused(view: ClusterView,
     assert ended.is_unknown
     assert decided(decisions, view, pod) == decided(DecisionCache(), view, pod)
     assert not decided(decisions, view, pod).is_unknown
+
+
+@pytest.mark.parametrize("pod", [OF_ANOTHER_TYPE, GATED_GANG], ids=["of another type", "of a gated gang"])
+def test_a_placement_that_lacks_what_the_deadline_has_ended_is_not_reused(view: ClusterView, pod: PodBuilder) -> None:
+    in_time = decided(DecisionCache(), replace(view, scorer=scheduler_for(POLICY)), pod)
+    lacking = 0
+    for checks in range(30, 80, 4):
+        current = replace(view, scorer=scheduler_for(POLICY))
+        decisions, ticks = DecisionCache(), map(float, count())
+        ended = decided(decisions, current, pod, deadline=checks, monotonic_seconds=partial(next, ticks))
+        lacking += not ended.is_unknown and ended != in_time
+        assert decided(decisions, current, pod) == in_time
+
+    assert lacking > 0
 
 
 def test_reused_checks_count_as_checks(view: ClusterView) -> None:

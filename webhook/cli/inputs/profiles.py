@@ -81,9 +81,15 @@ class Schedulers:
 
     def scheduler_of(self, pod: Mapping[str, Any]) -> Scheduler | None:
         """Return the scheduler of `pod`, or None if there is no profile for it."""
+        return self._scheduler_named(field(pod, "spec", "schedulerName") or DEFAULT_SCHEDULER)
+
+    def scheduler_of_signature(self, asked: PodSignature, otherwise: Scheduler) -> Scheduler:
+        """Return the scheduler of a pod with the signature `asked`, or `otherwise` if there is no profile for it."""
+        return self._scheduler_named(asked.info.nomination.scheduler_name) or otherwise
+
+    def _scheduler_named(self, name: str) -> Scheduler | None:
         if self._chosen is not None:
             return self._schedulers.get(self._chosen)
-        name: str = field(pod, "spec", "schedulerName") or DEFAULT_SCHEDULER
         fallback = self._schedulers.get(self._fallback or "") if name in self._listed else self._unlisted
         return self._schedulers.get(name) or self._by_backend.get(name) or fallback
 

@@ -1,6 +1,6 @@
 """Evaluate the pods of a file: the replicas of each template one after the other, together with the pending pods."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -241,7 +241,8 @@ class Checks:
         waiting = WaitingPod.of(first)
         request = gang_of_pod(first, policy, assumed.base) if pods.kind is None else None
         gang = request and gang_of(request, waiting, policy.spec)
-        group = _group(gang, waiting, among, assumed, scheduler)
+        # An annotation can select another scheduler.
+        group = _group(gang, waiting, among, assumed, partial(schedulers.scheduler_of_signature, otherwise=scheduler))
         placement = group.verified(found.placement)
         if self.admissions.with_policy:
             placement = self.admissions.with_suggestions(workload, placement, group.snapshot, group.place)
@@ -287,9 +288,13 @@ def _as_grouped(
 
 
 def _group(
-    gang: Gang | None, pod: WaitingPod, among: ReplicaPrediction[PodKey], assumed: Pending, scheduler: Scheduler
+    gang: Gang | None,
+    pod: WaitingPod,
+    among: ReplicaPrediction[PodKey],
+    assumed: Pending,
+    scheduler_of: Callable[[PodSignature], Scheduler],
 ) -> Group:
     """Return the group of pods that a suggestion must make fit: the gang of `pod`, or the replicas of its template."""
     if gang is not None:
-        return group_of_gang(gang, pod, lambda _: scheduler, assumed, never)
-    return Group(lambda _: scheduler, pod, among.found.asked, among.before, (), never)
+        return group_of_gang(gang, pod, scheduler_of, assumed, never)
+    return Group(scheduler_of, pod, among.found.asked, among.before, (), never)

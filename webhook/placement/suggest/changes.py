@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from webhook.cluster.node_info import NodeInfo, RunningPod, key_of
+from webhook.cluster.node_info import NO_PRIORITY, NodeInfo, RunningPod, key_of
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.update import updated
 from webhook.kube.pod.ports import HostPort
@@ -53,7 +53,8 @@ class Free(NodeChange):
         freed = dict(self.amounts)
         requested = {resource: max(amount - freed.get(resource, 0), 0) for resource, amount in info.requested.items()}
         running = tuple(self._without_ports(each) for each in info.pods[self.pods :])
-        return info._replace(pods=running, requested=requested)
+        lowest = min([each.priority for each in running], default=NO_PRIORITY)
+        return info._replace(pods=running, requested=requested, lowest_priority=lowest)
 
     def _without_ports(self, running: RunningPod) -> RunningPod:
         kept = tuple(port for port in running.rare.host_ports if not any(port.conflicts(each) for each in self.ports))

@@ -110,7 +110,7 @@ class DecisionCache:
         if self._policies.get(policy.name) is not policy:
             self._use_policy(policy)
         shadow = shadow_reason(request, policy.spec)
-        steps = _KnownSteps(self)
+        steps = _KnownSteps(self, work_budget)
         try:
             verdict = admit_request(request, policy, cluster, work_budget, steps)
             if steps.known is None:
@@ -143,9 +143,10 @@ class DecisionCache:
 class _KnownSteps(Steps):
     """The steps of one admission, with the cached results for equal pods. `known` is set once the pod is evaluated."""
 
-    def __init__(self, cache: DecisionCache) -> None:
+    def __init__(self, cache: DecisionCache, work_budget: WorkBudget) -> None:
         self.known: _Known | None = None
         self._cache = cache
+        self._work_budget = work_budget
         self._key: ContentKey | None = None
         self._rules_key: ContentKey | None = None
         self._of_policy: _OfPolicy | None = None
@@ -195,7 +196,11 @@ class _KnownSteps(Steps):
             self._cache.on_reuse()
             return last[2]
         placement = predict(result, policy, cluster, expired)
-        known.last = (state, ref(assumed.base), placement) if placement.is_final else None
+        budget = self._work_budget
+        # Parts of the placement can be missing, such as suggestions that were not verified in time.
+        is_cut_short = budget.is_expired or (budget.is_spent and placement.verdict != "Unknown")
+        is_kept = placement.is_final and not is_cut_short
+        known.last = (state, ref(assumed.base), placement) if is_kept else None
         return placement
 
     def conclude(self, result: Mutated, placement: Placement, of_cluster: tuple[str, ...]) -> PodVerdict:
