@@ -102,9 +102,10 @@ class KeptAnswer:
             preferred |= frozenset() if certainty.scores else {plugin.name}
         found = required, tuple(sorted(required | preferred))
         # The namespaces of pods, the pods with a term and the free devices can change without a new term.
-        has_devices, namespace = info.device_claims or info.by_container, info.inter_pod.namespace
-        is_known = not namespace or namespace in snapshot.namespaces
-        if is_known and not has_devices and not any(term.chooses_namespaces for term in info.inter_pod.terms):
+        inter_pod, has_devices = info.inter_pod, info.device_claims or info.by_container
+        is_known = not inter_pod.namespace or inter_pod.namespace in snapshot.namespaces
+        carried = () if is_known else tuple(snapshot.pods.classes.carried_by_namespace_labels(dict(inter_pod.labels)))
+        if not has_devices and not carried and not any(term.chooses_namespaces for term in inter_pod.terms):
             self.unmodelled = term_count, *found
         return found
 
