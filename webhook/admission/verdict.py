@@ -25,7 +25,7 @@ class Allowed:
 
     @property
     def outcome(self) -> Literal["Patched", "Unchanged"]:
-        """Return whether the pod is patched."""
+        """Return `Patched` for a pod with operations, and `Unchanged` for one without."""
         return "Patched" if self.operations else "Unchanged"
 
     @property

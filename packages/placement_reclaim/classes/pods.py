@@ -175,7 +175,7 @@ def partial_gangs(objects: Objects, holding: Mapping[Name, HoldingPod], lost: Ma
 def _lost_at(pod: Raw, lost: Since | None) -> int | None:
     """Return the time at which a member ended, began to end, or lost its node (`lost`), in Unix seconds.
 
-    It is 0 if it is not known. The result is None if the member still runs.
+    The result is 0 for an unknown time, and None for a member that still runs.
     """
     if fields.text(pod, "status", "phase") in ENDED_PHASES:
         statuses = fields.items(pod, "status", "containerStatuses")

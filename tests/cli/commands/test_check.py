@@ -201,7 +201,7 @@ def test_a_suggested_annotation_is_proven_with_the_scheduler_that_it_selects(run
 def test_room_for_all_replicas_is_looked_for_behind_the_pods_that_a_suggestion_removes(
     run: Run, tmp_path: Path
 ) -> None:
-    """Once the pod of lower priority is gone, there is none left to evict for the second replica."""
+    """The second replica finds no pod of lower priority to evict."""
     low = make_pod("low").node_name("n").spec(priority=-3)
     large = make_pod("large").node_name("n").requests(cpu="7")
     path = tmp_path / "cluster.json"

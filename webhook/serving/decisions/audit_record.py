@@ -66,7 +66,10 @@ def error_record(request: AdmissionRequest, message: str, policy: Policy) -> Aud
 
 
 def shadowed(record: AuditRecord, reason: str) -> AuditRecord:
-    """Return the record of a request that is allowed unchanged because of `reason`, and not answered as in `record`."""
+    """Return the record of a request that shadow mode allows unchanged because of `reason`.
+
+    `record` is that of the response which was not given.
+    """
     not_given = ShadowEntry(record.outcome, record.rules, record.patch, record.warnings, record.placement, record.error)
     return replace(
         record,

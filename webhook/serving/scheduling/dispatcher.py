@@ -123,7 +123,7 @@ class Dispatcher:
         return may_be_in_shadow(self._policy())
 
     def answer_refused(self, error: LimitError, arrival: Arrival) -> Answer:
-        """Return the response that allows a review unchanged that is not read to its end because of `error`.
+        """Return the response that allows a review unchanged although it was not read to its end because of `error`.
 
         Raises:
             HTTPException: the policy is not in shadow mode, or the beginning does not show which policy is in force.
